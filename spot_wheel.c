@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A hierarchical timing wheel with exact deadlines.
+ *
+ * Time is counted in wheel ticks. An entry's *target* is the first wheel tick
+ * at or after its deadline, but never one that was already processed. Read a
+ * target as a number with one digit of SPOT_WHEEL_BITS bits per level: the
+ * entry waits at the level of the highest digit in which its target differs
+ * from the tick last processed, in the slot of that digit.
+ *
+ *   level  one slot holds     range                 (64 slots, 1 ms ticks)
+ *     0    1 tick             64 ms
+ *     1    64 ticks           4 s
+ *     2    4096 ticks         4 min
+ *     3    2^18 ticks         4 h
+ *     4    2^24 ticks         12 days
+ *     5    2^30 ticks         2 years
+ *     6    2^36 ticks         139 years
+ *     7    2^42 ticks         to the end of ktime and beyond
+ *   8..10  what is left of 64 bits
+ *
+ * So nothing wraps: a slot never holds entries of two turns, every occupied
+ * slot lies ahead of the current digit of its level, and all that is at a
+ * level comes before all that is at the next. The next event is therefore the
+ * first slot of the lowest occupied level, found by two bit searches, however
+ * far away it is: empty time costs nothing.
+ *
+ * When the start of a bucket above level 0 comes, its entries move down to
+ * where their targets put them now (a *cascade*). At one tick only one bucket
+ * can need that: the digits below the one that advances are zero, and slot 0
+ * of a level is empty by construction. A cascade stops when the budget is
+ * used up and goes on in the next call. Until it ends the tick before the
+ * bucket's start stays the one last processed, so that an entry that arrives
+ * meanwhile queues up behind those that were there before; and to make sure
+ * that the bucket drains however fast entries arrive, each one that lands in
+ * it moves two of them on.
+ *
+ * Entries of one target come out in the order in which they were added.
+ */
+#include <linux/bitops.h>
+#include <linux/build_bug.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/types.h>
+
+#include "spot_wheel.h"
+
+/* levels that a 32-bit map can show, and slots that a 64-bit one can */
+static_assert(SPOT_WHEEL_LEVELS <= 32);
+static_assert(SPOT_WHEEL_SLOTS <= 64);
+
+/**
+ * spot_tick_len_init - prepare conversions from nanoseconds to wheel ticks
+ * @tick: to be filled in
+ * @ns: length of a wheel tick, at least 2
+ *
+ * Division by a constant d as a multiplication: with 2^(l-1) < d <= 2^l and
+ * mult = floor(2^(63+l) / d) + 1, (n * mult) >> (63 + l) is n / d exactly for
+ * every n below 2^63, because mult * d exceeds 2^(63+l) by no more than 2^l.
+ */
+void spot_tick_len_init(struct spot_tick_len *tick, u32 ns)
+{
+	unsigned int l = fls(ns - 1);
+	u64 quot = 0, rem = 1;
+	unsigned int i;
+
+	/* long division of 2^(63+l), which does not fit any type, by ns */
+	for (i = 0; i < 63 + l; i++) {
+		rem <<= 1;
+		quot <<= 1;
+		if (rem >= ns) {
+			rem -= ns;
+			quot |= 1;
+		}
+	}
+
+	tick->ns = ns;
+	tick->mult = quot + 1;
+	tick->shift = l - 1;
+}
+
+/**
+ * spot_tick_floor - the last wheel tick at or before a time
+ * @tick: length of a wheel tick
+ * @ns: the time; one before 0 counts as 0
+ */
+u64 spot_tick_floor(const struct spot_tick_len *tick, s64 ns)
+{
+	if (ns <= 0)
+		return 0;
+	return mul_u64_u64_shr(ns, tick->mult, 64) >> tick->shift;
+}
+
+/**
+ * spot_tick_ceil - the first wheel tick at or after a time
+ * @tick: length of a wheel tick
+ * @ns: the time; one before 0 counts as 0
+ */
+u64 spot_tick_ceil(const struct spot_tick_len *tick, s64 ns)
+{
+	if (ns <= 0)
+		return 0;
+	return spot_tick_floor(tick, ns - 1) + 1;
+}
+
+/**
+ * spot_wheel_init - make an empty wheel
+ * @w: the wheel
+ * @tick: length of a wheel tick
+ * @now: the wheel tick to start after
+ */
+void spot_wheel_init(struct spot_wheel *w, const struct spot_tick_len *tick,
+		     u64 now)
+{
+	unsigned int i;
+
+	w->tick = *tick;
+	w->processed = now;
+	w->cascading = 0;
+	w->levels = 0;
+	w->opened = 0;
+	w->cascaded = 0;
+	for (i = 0; i < SPOT_WHEEL_LEVELS; i++)
+		w->slots[i] = 0;
+	INIT_LIST_HEAD(&w->due);
+	for (i = 0; i < SPOT_WHEEL_LEVELS * SPOT_WHEEL_SLOTS; i++)
+		INIT_LIST_HEAD(&w->bucket[i]);
+}
+
+/* When @e may come out: the roundest wheel tick that its slack allows. */
+static u64 spot_wheel_target(const struct spot_wheel *w,
+			     const struct spot_wheel_entry *e)
+{
+	u64 low = spot_tick_ceil(&w->tick, e->deadline);
+	u64 high = low + e->slack;
+
+	if (!e->slack || !low)
+		return low;
+	/* of low..high, the tick that ends in the most zero bits */
+	return high & ~((1ULL << (fls64((low - 1) ^ high) - 1)) - 1);
+}
+
+/* File @e where @target belongs once @processed is the last tick processed. */
+static unsigned int spot_wheel_place(struct spot_wheel *w,
+				     struct spot_wheel_entry *e, u64 target,
+				     u64 processed)
+{
+	u64 diff = target ^ processed;
+	unsigned int level = diff ? __fls(diff) / SPOT_WHEEL_BITS : 0;
+	unsigned int slot = (target >> (level * SPOT_WHEEL_BITS)) &
+			    (SPOT_WHEEL_SLOTS - 1);
+
+	list_add_tail(&e->link, &w->bucket[level * SPOT_WHEEL_SLOTS + slot]);
+	w->slots[level] |= 1ULL << slot;
+	w->levels |= 1U << level;
+	return level;
+}
+
+/* The list @head has run empty; if it is a bucket, its bit must go. */
+static void spot_wheel_emptied(struct spot_wheel *w, struct list_head *head)
+{
+	unsigned int index, level;
+
+	if (head == &w->due)
+		return;
+	index = head - w->bucket;
+	level = index / SPOT_WHEEL_SLOTS;
+	w->slots[level] &= ~(1ULL << (index % SPOT_WHEEL_SLOTS));
+	if (!w->slots[level])
+		w->levels &= ~(1U << level);
+}
+
+/* The bucket at @level that starts with the tick after the one processed. */
+static struct list_head *spot_wheel_starting(struct spot_wheel *w,
+					     unsigned int level)
+{
+	unsigned int slot = ((w->processed + 1) >> (level * SPOT_WHEEL_BITS)) &
+			    (SPOT_WHEEL_SLOTS - 1);
+
+	return &w->bucket[level * SPOT_WHEEL_SLOTS + slot];
+}
+
+/*
+ * Move up to *@budget entries down from the bucket that is being cascaded.
+ * True if it is empty now.
+ */
+static bool spot_wheel_cascade(struct spot_wheel *w, unsigned int *budget)
+{
+	struct list_head *from = spot_wheel_starting(w, w->cascading);
+	u64 tick = w->processed + 1;
+
+	while (!list_empty(from)) {
+		struct spot_wheel_entry *e;
+		u64 target;
+
+		if (!*budget)
+			return false;
+		(*budget)--;
+
+		e = list_first_entry(from, struct spot_wheel_entry, link);
+		list_del(&e->link);
+		target = spot_wheel_target(w, e);
+		if (target < tick)
+			target = tick;
+		spot_wheel_place(w, e, target, tick);
+		w->cascaded++;
+		if (list_empty(from))
+			spot_wheel_emptied(w, from);
+	}
+	return true;
+}
+
+/**
+ * spot_wheel_add - let an entry wait for its deadline
+ * @w: the wheel
+ * @e: the entry, not in a wheel, its deadline and slack set
+ *
+ * Return: the wheel tick at which the wheel must be looked at for this entry:
+ * its target, or an earlier one at which it cascades. It is after the one last
+ * processed.
+ */
+u64 spot_wheel_add(struct spot_wheel *w, struct spot_wheel_entry *e)
+{
+	u64 target = spot_wheel_target(w, e);
+	unsigned int level, shift;
+
+	if (target <= w->processed)
+		target = w->processed + 1;
+	level = spot_wheel_place(w, e, target, w->processed);
+
+	if (unlikely(w->cascading)) {
+		unsigned int budget = 2;
+
+		spot_wheel_cascade(w, &budget);
+		return w->processed + 1;
+	}
+	shift = level * SPOT_WHEEL_BITS;
+	return target >> shift << shift;
+}
+
+/**
+ * spot_wheel_remove - take an entry out of the wheel
+ * @w: the wheel that it is in
+ * @e: the entry
+ */
+void spot_wheel_remove(struct spot_wheel *w, struct spot_wheel_entry *e)
+{
+	struct list_head *prev = e->link.prev;
+
+	list_del(&e->link);
+	if (list_empty(prev))
+		spot_wheel_emptied(w, prev);
+}
+
+/**
+ * spot_wheel_next - when there will be something to do
+ * @w: the wheel
+ * @tick: where to put the wheel tick; it is not after any entry's target, and
+ *	may have gone by
+ *
+ * Return: false if the wheel is empty.
+ */
+bool spot_wheel_next(const struct spot_wheel *w, u64 *tick)
+{
+	unsigned int level, shift;
+	u64 turn;
+
+	if (w->cascading || !list_empty(&w->due)) {
+		*tick = w->processed;
+		return true;
+	}
+	if (!w->levels)
+		return false;
+
+	level = __ffs(w->levels);
+	shift = level * SPOT_WHEEL_BITS;
+	turn = w->processed >> shift >> SPOT_WHEEL_BITS << SPOT_WHEEL_BITS;
+	*tick = (turn | __ffs(w->slots[level])) << shift;
+	return true;
+}
+
+/**
+ * spot_wheel_forward - skip empty time
+ * @w: the wheel
+ * @now: the current wheel tick
+ *
+ * Without this a wheel that slept would give a deadline that is past a target
+ * that is past as well. Does nothing while something is due.
+ */
+void spot_wheel_forward(struct spot_wheel *w, u64 now)
+{
+	u64 next;
+
+	if (now <= w->processed)
+		return;
+	if (spot_wheel_next(w, &next) && next <= now)
+		return;
+	w->processed = now;
+}
+
+/**
+ * spot_wheel_expire - advance the wheel, up to one entry that is due
+ * @w: the wheel
+ * @now: the current wheel tick
+ * @budget: entries that may be moved or taken out; counted down
+ *
+ * To be called until it returns NULL; entries come in the order of their
+ * targets, and one that is added meanwhile is not among them.
+ *
+ * Return: an entry whose target is not after @now, taken out of the wheel, or
+ * NULL if there is none or the budget is used up.
+ */
+struct spot_wheel_entry *spot_wheel_expire(struct spot_wheel *w, u64 now,
+					   unsigned int *budget)
+{
+	struct spot_wheel_entry *e;
+	unsigned int level;
+	u64 next;
+
+	while (list_empty(&w->due)) {
+		if (w->cascading) {
+			if (!spot_wheel_cascade(w, budget))
+				return NULL;
+			w->cascading = 0;
+			w->processed++;
+		}
+
+		if (!spot_wheel_next(w, &next) || next > now) {
+			if (now > w->processed)
+				w->processed = now;
+			return NULL;
+		}
+
+		w->opened++;
+		level = __ffs(w->levels);
+		if (level) {
+			w->processed = next - 1;
+			w->cascading = level;
+		} else {
+			struct list_head *bucket =
+				&w->bucket[next & (SPOT_WHEEL_SLOTS - 1)];
+
+			w->processed = next;
+			list_splice_init(bucket, &w->due);
+			spot_wheel_emptied(w, bucket);
+		}
+	}
+
+	if (!*budget)
+		return NULL;
+	(*budget)--;
+	e = list_first_entry(&w->due, struct spot_wheel_entry, link);
+	list_del(&e->link);
+	return e;
+}
+
+/**
+ * spot_wheel_first - any entry of the wheel, those that are due first
+ * @w: the wheel
+ *
+ * For emptying a wheel: within a bucket, entries come in order.
+ *
+ * Return: the entry, still in the wheel, or NULL if it is empty.
+ */
+struct spot_wheel_entry *spot_wheel_first(const struct spot_wheel *w)
+{
+	const struct list_head *head = &w->due;
+
+	if (list_empty(head)) {
+		unsigned int level, slot;
+
+		if (!w->levels)
+			return NULL;
+		level = __ffs(w->levels);
+		slot = __ffs(w->slots[level]);
+		head = &w->bucket[level * SPOT_WHEEL_SLOTS + slot];
+	}
+	return list_first_entry(head, struct spot_wheel_entry, link);
+}
