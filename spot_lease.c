@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Leases: may this timer run now?
+ *
+ * A lease is a deadline on a clock that counts suspend, and everything else
+ * follows from comparing it with the time: no list of timers is kept, none is
+ * touched when a lease is granted, renewed or ends, and it does not matter
+ * whether the owner or this code was running when the deadline came.
+ *
+ * The deadline is one atomic. Whoever first sees that it has come replaces it
+ * by SPOT_LEASE_ENDED, and from then on the lease has ended for everybody: a
+ * renewal that is just under way either gets there first, and the one that
+ * would refuse a tick looks again, or finds that it is too late. So no tick is
+ * ever refused under a lease that goes on.
+ *
+ * The lease's timer tells its user that it has lapsed. It is not moved when the
+ * lease is renewed: it fires at the old deadline, finds that there is another,
+ * and waits for that.
+ */
+#include <linux/atomic.h>
+#include <linux/limits.h>
+#include <linux/types.h>
+
+#include "spot_lease.h"
+
+#define SPOT_LEASE_ENDED	S64_MIN
+
+/**
+ * spot_lease_admit - may a timer of this lease run?
+ * @lease: the lease
+ * @now: the time, CLOCK_BOOTTIME
+ *
+ * Any context. Once it has said no, it says no until the next grant.
+ */
+bool spot_lease_admit(struct spot_lease *lease, s64 now)
+{
+	s64 deadline = atomic64_read_acquire(&lease->deadline);
+
+	while (now >= deadline && deadline != SPOT_LEASE_ENDED)
+		if (atomic64_try_cmpxchg(&lease->deadline, &deadline,
+					 SPOT_LEASE_ENDED))
+			return false;
+	return now < deadline;
+}
+
+static void spot_lease_expire(struct spot_timer *timer,
+			      const struct spot_tick *tick)
+{
+	struct spot_lease *lease = container_of(timer, struct spot_lease, timer);
+	s64 deadline;
+
+	if (!spot_lease_admit(lease, spot_clock_now(SPOT_BOOTTIME))) {
+		if (lease->lapsed)
+			lease->lapsed(lease);
+		return;
+	}
+	/* renewed; a renewal to an earlier deadline may come in between */
+	do {
+		deadline = atomic64_read(&lease->deadline);
+		spot_timer_start(timer, deadline, 0, SPOT_SKIP_LATE);
+	} while (deadline != atomic64_read(&lease->deadline));
+}
+
+/**
+ * spot_lease_init - make a lease that has ended
+ * @lease: the lease
+ * @lapsed: see struct spot_lease
+ */
+void spot_lease_init(struct spot_lease *lease,
+		     void (*lapsed)(struct spot_lease *lease))
+{
+	unsigned int clock;
+
+	atomic64_set(&lease->deadline, SPOT_LEASE_ENDED);
+	lease->epoch = 0;
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		lease->void_until[clock] = S64_MIN;
+	lease->lapsed = lapsed;
+	spot_timer_init(&lease->timer, SPOT_BOOTTIME, spot_lease_expire);
+}
+
+/**
+ * spot_lease_grant - begin an epoch
+ * @lease: the lease
+ * @epoch: larger than the last one; the caller has checked
+ * @deadline: CLOCK_BOOTTIME nanoseconds
+ *
+ * Timers that are under the lease go on under it, the held ones once they are
+ * resumed. If it had ended, what they missed since is void. Context: bottom
+ * halves may be disabled, no batch.
+ */
+void spot_lease_grant(struct spot_lease *lease, u64 epoch, s64 deadline)
+{
+	unsigned int clock;
+
+	/*
+	 * End it first, so that what is refused from here on, under a lease
+	 * that was live, is not among the missed.
+	 */
+	if (!spot_lease_end(lease) && lease->epoch)
+		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+			lease->void_until[clock] = spot_clock_now(clock);
+	lease->epoch = epoch;
+	atomic64_set_release(&lease->deadline, deadline);
+	spot_timer_start(&lease->timer, deadline, 0, SPOT_SKIP_LATE);
+}
+
+/**
+ * spot_lease_renew - move the deadline
+ * @lease: the lease
+ * @deadline: CLOCK_BOOTTIME nanoseconds
+ *
+ * Costs the same whatever the number of timers (contract G5). Context: bottom
+ * halves may be disabled, no batch.
+ *
+ * Return: 0, or -EKEYEXPIRED if the old deadline has come.
+ */
+int spot_lease_renew(struct spot_lease *lease, s64 deadline)
+{
+	s64 old = atomic64_read(&lease->deadline);
+
+	do {
+		if (!spot_lease_admit(lease, spot_clock_now(SPOT_BOOTTIME)))
+			return -EKEYEXPIRED;
+	} while (!atomic64_try_cmpxchg(&lease->deadline, &old, deadline));
+
+	if (deadline < old)
+		spot_timer_start(&lease->timer, deadline, 0, SPOT_SKIP_LATE);
+	return 0;
+}
+
+/**
+ * spot_lease_end - make the deadline come now
+ * @lease: the lease
+ *
+ * Any context. Return: whether it had not come yet.
+ */
+bool spot_lease_end(struct spot_lease *lease)
+{
+	s64 now = spot_clock_now(SPOT_BOOTTIME);
+
+	return now < atomic64_xchg(&lease->deadline, SPOT_LEASE_ENDED);
+}
+
+/**
+ * spot_lease_revoke - end a lease, without a word to its user
+ * @lease: the lease; its @lapsed function does not run any more on return
+ *
+ * Context: process, may spin until a running softirq pass has ended; no batch.
+ */
+void spot_lease_revoke(struct spot_lease *lease)
+{
+	atomic64_set(&lease->deadline, SPOT_LEASE_ENDED);
+	spot_timer_cancel_sync(&lease->timer);
+}

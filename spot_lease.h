@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Leases: may this timer run now?
+ */
+#ifndef SPOT_LEASE_H
+#define SPOT_LEASE_H
+
+#include <linux/atomic.h>
+#include <linux/types.h>
+
+#include "spot_timer.h"
+
+/**
+ * struct spot_lease - the right of an owner's timers to run
+ * @deadline: CLOCK_BOOTTIME nanoseconds from which on nothing runs; S64_MIN
+ *	once it has come, was seen to have come, or was made to come
+ * @epoch: the fencing token
+ * @void_until: per clock, ticks that were due by then do not count: they were
+ *	missed before the lease was adopted
+ * @timer: notices when the deadline comes
+ * @lapsed: called then, once per grant, like a spot_timer_fn; may be NULL
+ *
+ * Changes are the owner's to serialise; spot_lease_admit() needs no lock. Must
+ * be freed by way of RCU, after spot_lease_revoke().
+ */
+struct spot_lease {
+	atomic64_t deadline;
+	u64 epoch;
+	s64 void_until[SPOT_NR_CLOCKS];
+	struct spot_timer timer;
+	void (*lapsed)(struct spot_lease *lease);
+};
+
+void spot_lease_init(struct spot_lease *lease,
+		     void (*lapsed)(struct spot_lease *lease));
+void spot_lease_grant(struct spot_lease *lease, u64 epoch, s64 deadline);
+int spot_lease_renew(struct spot_lease *lease, s64 deadline);
+bool spot_lease_end(struct spot_lease *lease);
+void spot_lease_revoke(struct spot_lease *lease);
+bool spot_lease_admit(struct spot_lease *lease, s64 now);
+
+#endif /* SPOT_LEASE_H */

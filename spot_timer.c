@@ -1,0 +1,1269 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The engine: one wheel per CPU and clock, and the life of a timer.
+ *
+ * Overview
+ * --------
+ * Every CPU has a struct spot_cpu, and in it for every clock a base: a pair of
+ * wheels, one for critical timers and one for the others, and one pinned
+ * hrtimer that expires in softirq. The hrtimer is armed for the next bucket
+ * that holds something and for nothing else: not every wheel tick, and not at
+ * all while both wheels are empty. A timer is started on the CPU that starts
+ * it.
+ *
+ * When the hrtimer fires, one *pass* empties the critical wheel of all that is
+ * due, then takes what is due out of the other one until the budget, in timers
+ * or in time, is used up. Moving a timer down in a cascade costs as much of it
+ * as expiring one. What remains waits for the next pass, which comes after as
+ * long as the last one took, so that softirq gets half of the CPU at the most.
+ *
+ * A timer that is due either has its function called, or goes on its queue and
+ * is READY until the queue's user takes it. From there on it is in no wheel:
+ * what comes due until its handler has completed is computed by then, not
+ * counted tick by tick.
+ *
+ *             start             expiry            take
+ *     IDLE ----------> PENDING --------> READY --------> RUNNING
+ *      ^                | ^ | ^            |              |  |
+ *      |     cancel     | |  \ \  hold     |              |  |
+ *      +----------------+ |   \ +------- HELD <-----------+  |
+ *      |                  |    expiry, refused (lease)       |
+ *      |                  +------------- complete -----------+
+ *      +-------------------------------- complete, no more --+
+ *
+ * Locks
+ * -----
+ * spot_cpu.expiry_lock: held by a pass from its begin to its end, across the
+ *   functions that it calls. So to take it and let it go is to wait for a pass,
+ *   and on PREEMPT_RT, where a pass can be preempted, to lend it one's priority.
+ * spot_cpu.lock: protects the bases and their wheels, and of every timer whose
+ *   flags name this CPU the flags, and the wheel entry while it is PENDING. It
+ *   is taken with bottom halves disabled. Nobody holds two of them, but for
+ *   spot_cpu_drain(), which has a CPU that is dead.
+ * spot_queue.lock: protects the lists of a queue.
+ *
+ * They nest in this order. expiry_lock is first because a pass drops and takes
+ * spot_cpu.lock around every function that it calls. The queue is last because
+ * a pass finds out which queue it needs while it holds the CPU's lock. A user's
+ * own lock, under which it serialises calls on its timers, comes before all of
+ * them, and so cannot be taken in softirq: neither in a timer's function (unless
+ * it is never held around these calls) nor in a queue's notify function.
+ *
+ * To find the lock of a timer one has to read its flags, lock the CPU that they
+ * name, and look whether they still do (spot_lock_timer()). While a timer
+ * moves from one CPU to another, SPOT_TIMER_MIGRATING makes others wait.
+ *
+ * A queued timer is its user's to serialise, but for its expiry: PENDING to
+ * READY or HELD happens in softirq under spot_cpu.lock. Out of the other states
+ * only the user's own calls lead, which is why those need no lock here for
+ * timers that are not PENDING.
+ *
+ * Lifetimes
+ * ---------
+ * A timer belongs to its user, who may free it when it is IDLE and its function
+ * does not run. After its function was called, a pass does not touch a timer
+ * that does not repeat. After a queued timer was put on its queue and
+ * spot_cpu.lock was released, no pass touches it; the queue itself may be
+ * notified a little later, but within an RCU read-side section.
+ *
+ * CPU hotplug
+ * -----------
+ * The timers of a CPU that has died move to the one that buries it. Until then
+ * they are in their wheel, with an hrtimer that the kernel has moved to a live
+ * CPU or is about to; a pass there does no harm, since it goes by the lock of
+ * the CPU whose timers it expires, and that CPU itself starts none any more.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bitfield.h>
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/minmax.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+#include <linux/timekeeping.h>
+
+#include "compat.h"
+#include "spot_lease.h"
+#include "spot_timer.h"
+
+/* Entries between two looks at the clock, against the budget in time */
+#define SPOT_PASS_CHUNK		64U
+/* Critical timers taken from a queue in a row while others wait */
+#define SPOT_CRITICAL_STREAK	32U
+
+static_assert((CONFIG_NR_CPUS - 1) <= SPOT_TIMER_CPU);
+
+unsigned int spot_tick_ns = NSEC_PER_MSEC;
+module_param_named(tick_ns, spot_tick_ns, uint, 0444);
+MODULE_PARM_DESC(tick_ns, "length of a wheel tick, 100000 to 1000000000 ns (default 1000000)");
+
+static int spot_param_set_range(const char *val, const struct kernel_param *kp,
+				unsigned int low, unsigned int high)
+{
+	unsigned int n;
+	int ret = kstrtouint(val, 0, &n);
+
+	if (ret)
+		return ret;
+	if (n < low || n > high)
+		return -EINVAL;
+	WRITE_ONCE(*(unsigned int *)kp->arg, n);
+	return 0;
+}
+
+static int spot_param_set_budget(const char *val, const struct kernel_param *kp)
+{
+	return spot_param_set_range(val, kp, 1, 1000000);
+}
+
+static int spot_param_set_budget_ns(const char *val,
+				    const struct kernel_param *kp)
+{
+	return spot_param_set_range(val, kp, 10000, NSEC_PER_SEC / 10);
+}
+
+static const struct kernel_param_ops spot_budget_ops = {
+	.set = spot_param_set_budget,
+	.get = param_get_uint,
+};
+
+static const struct kernel_param_ops spot_budget_ns_ops = {
+	.set = spot_param_set_budget_ns,
+	.get = param_get_uint,
+};
+
+static unsigned int spot_budget = 1024;
+module_param_cb(budget, &spot_budget_ops, &spot_budget, 0644);
+MODULE_PARM_DESC(budget, "timers moved or expired in one softirq pass, 1 to 1000000 (default 1024)");
+
+static unsigned int spot_budget_ns = NSEC_PER_MSEC;
+module_param_cb(budget_ns, &spot_budget_ns_ops, &spot_budget_ns, 0644);
+MODULE_PARM_DESC(budget_ns, "time spent in one softirq pass, 10000 to 100000000 ns (default 1000000)");
+
+/* Wheels of a base */
+enum {
+	SPOT_NORMAL,
+	SPOT_CRITICAL,
+	SPOT_NR_WHEELS
+};
+
+/**
+ * struct spot_base - the timers of one CPU on one clock
+ * @cpu: the CPU
+ * @clock: the clock
+ * @armed: when @hrtimer fires; KTIME_MAX if it is not armed, S64_MIN while a
+ *	pass runs, at whose end it will be
+ * @hold: no pass begins before, for timers that are not critical
+ * @hrtimer: fires when a wheel must be looked at
+ * @wheel: the timers
+ */
+struct spot_base {
+	struct spot_cpu *cpu;
+	enum spot_clock clock;
+	s64 armed;
+	s64 hold;
+	struct hrtimer hrtimer;
+	struct spot_wheel wheel[SPOT_NR_WHEELS];
+};
+
+/* Counters of a CPU, protected by its lock; the last two are maxima */
+struct spot_stats {
+	u64 started;
+	u64 cancelled;
+	u64 candidates;
+	u64 ready;
+	u64 called;
+	u64 refused;
+	u64 passes;
+	u64 spurious;
+	u64 exhausted;
+	u64 migrated;
+	u64 pass_max;
+	u64 pass_max_ns;
+};
+
+static const char * const spot_stat_name[] = {
+	"started", "cancelled", "candidates", "ready", "called", "refused",
+	"passes", "spurious", "exhausted", "migrated", "pass_max",
+	"pass_max_ns",
+};
+
+#define SPOT_NR_STATS	ARRAY_SIZE(spot_stat_name)
+#define SPOT_STAT_MAX	(SPOT_NR_STATS - 2)
+
+static_assert(sizeof(struct spot_stats) == SPOT_NR_STATS * sizeof(u64));
+
+/**
+ * struct spot_cpu - the timers of one CPU
+ * @lock: see above
+ * @running: the timer whose function is being called, or NULL
+ * @base: the bases
+ * @stats: counters
+ * @expiry_lock: see above
+ * @expiring: the task in or upon which a pass runs, or NULL
+ */
+struct spot_cpu {
+	spinlock_t lock;	/* protects all but the other lock and its task */
+	struct spot_timer *running;
+	struct spot_stats stats;
+	spinlock_t expiry_lock;	/* held by a pass */
+	struct task_struct *expiring;
+	struct spot_base base[SPOT_NR_CLOCKS];
+};
+
+/* Allocated when a CPU first comes up, freed with the module. */
+static DEFINE_PER_CPU(struct spot_cpu *, spot_cpus);
+static struct spot_tick_len spot_tick_len;
+static int spot_cpuhp_state;
+
+/*
+ * Time
+ */
+
+static const clockid_t spot_clock_id[SPOT_NR_CLOCKS] = {
+	[SPOT_MONOTONIC]	= CLOCK_MONOTONIC,
+	[SPOT_BOOTTIME]		= CLOCK_BOOTTIME,
+};
+
+/**
+ * spot_clock_now - what time it is
+ * @clock: on which clock
+ *
+ * Any context. Return: nanoseconds.
+ */
+s64 spot_clock_now(enum spot_clock clock)
+{
+	KUNIT_STATIC_STUB_REDIRECT(spot_clock_now, clock);
+
+	return clock == SPOT_BOOTTIME ? ktime_get_boottime() : ktime_get();
+}
+
+/* When a wheel tick begins, not beyond the end of time. */
+static s64 spot_tick_time(u64 tick)
+{
+	return min_t(u64, tick * spot_tick_len.ns, KTIME_MAX);
+}
+
+/**
+ * spot_base_arm - arm the hrtimer of a base
+ * @base: the base
+ * @time: when it is to fire, nanoseconds on its clock
+ */
+void spot_base_arm(struct spot_base *base, s64 time)
+{
+	KUNIT_STATIC_STUB_REDIRECT(spot_base_arm, base, time);
+
+	hrtimer_start(&base->hrtimer, time, HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+/* Arm the hrtimer for the next bucket that holds something. */
+static void spot_base_program(struct spot_base *base)
+{
+	s64 event = KTIME_MAX;
+	unsigned int i;
+	u64 tick;
+
+	for (i = 0; i < SPOT_NR_WHEELS; i++) {
+		s64 time;
+
+		if (!spot_wheel_next(&base->wheel[i], &tick))
+			continue;
+		time = spot_tick_time(tick);
+		if (i == SPOT_NORMAL)
+			time = max(time, base->hold);
+		event = min(event, time);
+	}
+
+	/* one that is armed too early does no harm, and finds that out */
+	if (event < base->armed) {
+		base->armed = event;
+		spot_base_arm(base, event);
+	}
+}
+
+/*
+ * Timers and their locks
+ */
+
+static void spot_timer_set(struct spot_timer *timer, u32 mask, u32 value)
+{
+	u32 flags = timer->entry.user;
+
+	WRITE_ONCE(timer->entry.user, (flags & ~mask) | value);
+}
+
+static void spot_timer_set_state(struct spot_timer *timer,
+				 enum spot_state state)
+{
+	spot_timer_set(timer, SPOT_TIMER_STATE,
+		       FIELD_PREP(SPOT_TIMER_STATE, state));
+}
+
+/**
+ * spot_timer_state - where a timer is
+ * @timer: the timer
+ *
+ * A PENDING timer may be READY or HELD the next moment.
+ */
+enum spot_state spot_timer_state(const struct spot_timer *timer)
+{
+	return FIELD_GET(SPOT_TIMER_STATE, READ_ONCE(timer->entry.user));
+}
+
+/**
+ * spot_timer_clock - on which clock a timer runs
+ * @timer: the timer
+ */
+enum spot_clock spot_timer_clock(const struct spot_timer *timer)
+{
+	return FIELD_GET(SPOT_TIMER_CLOCK, READ_ONCE(timer->entry.user));
+}
+
+static struct spot_wheel *spot_timer_wheel(struct spot_cpu *cpu,
+					   const struct spot_timer *timer)
+{
+	unsigned int which = timer->entry.user & SPOT_TIMER_CRITICAL ?
+			     SPOT_CRITICAL : SPOT_NORMAL;
+
+	return &cpu->base[spot_timer_clock(timer)].wheel[which];
+}
+
+static void spot_timer_setup(struct spot_timer *timer, enum spot_clock clock,
+			     u32 flags)
+{
+	INIT_LIST_HEAD(&timer->entry.link);
+	timer->entry.deadline = 0;
+	timer->entry.slack = 0;
+	timer->entry.user = flags | FIELD_PREP(SPOT_TIMER_CLOCK, clock) |
+		FIELD_PREP(SPOT_TIMER_CPU, raw_smp_processor_id());
+	timer->lease = NULL;
+}
+
+/**
+ * spot_timer_init - prepare a timer that calls a function
+ * @timer: the timer
+ * @clock: its clock
+ * @fn: the function
+ *
+ * Any context.
+ */
+void spot_timer_init(struct spot_timer *timer, enum spot_clock clock,
+		     spot_timer_fn fn)
+{
+	spot_timer_setup(timer, clock, 0);
+	timer->fn = fn;
+}
+
+/**
+ * spot_timer_init_queued - prepare a timer that goes on a queue
+ * @timer: the timer
+ * @clock: its clock
+ * @critical: expire and deliver it ahead of others (contract A9)
+ * @queue: the queue
+ *
+ * Any context.
+ */
+void spot_timer_init_queued(struct spot_timer *timer, enum spot_clock clock,
+			    bool critical, struct spot_queue *queue)
+{
+	spot_timer_setup(timer, clock, SPOT_TIMER_QUEUED |
+			 (critical ? SPOT_TIMER_CRITICAL : 0));
+	timer->queue = queue;
+}
+
+/*
+ * A batch holds a CPU's lock from one call to the next, and a pass a queue's,
+ * if it needs to. Sparse cannot follow that, and is not told.
+ */
+static void spot_cpu_lock(struct spot_cpu *cpu)
+{
+	spin_lock(&cpu->lock);
+	__release(&cpu->lock);
+}
+
+static void spot_cpu_unlock(struct spot_cpu *cpu)
+{
+	__acquire(&cpu->lock);
+	spin_unlock(&cpu->lock);
+}
+
+/* The CPU that has @timer, locked. Bottom halves are disabled. */
+static struct spot_cpu *spot_lock_timer(struct spot_timer *timer)
+{
+	static const u32 where = SPOT_TIMER_CPU | SPOT_TIMER_MIGRATING;
+
+	for (;;) {
+		u32 flags = READ_ONCE(timer->entry.user) & where;
+
+		if (!(flags & SPOT_TIMER_MIGRATING)) {
+			struct spot_cpu *cpu = per_cpu(spot_cpus, flags);
+
+			spot_cpu_lock(cpu);
+			if ((READ_ONCE(timer->entry.user) & where) == flags)
+				return cpu;
+			spot_cpu_unlock(cpu);
+		}
+		cpu_relax();
+	}
+}
+
+/*
+ * Queues
+ */
+
+/**
+ * spot_queue_init - make an empty queue
+ * @queue: the queue
+ * @notify: see struct spot_queue
+ */
+void spot_queue_init(struct spot_queue *queue,
+		     void (*notify)(struct spot_queue *queue))
+{
+	spin_lock_init(&queue->lock);
+	INIT_LIST_HEAD(&queue->ready);
+	INIT_LIST_HEAD(&queue->critical);
+	queue->streak = 0;
+	queue->notify = notify;
+}
+
+static struct list_head *spot_queue_list(struct spot_queue *queue,
+					 const struct spot_timer *timer)
+{
+	lockdep_assert_held(&queue->lock);
+
+	return timer->entry.user & SPOT_TIMER_CRITICAL ? &queue->critical :
+							 &queue->ready;
+}
+
+/**
+ * spot_queue_pop - take the next timer off a queue
+ * @queue: the queue, locked by the caller
+ *
+ * Critical ones come first, but not for ever while others wait. The timer
+ * stays READY, for spot_batch_take(), spot_batch_hold() or spot_queue_unpop().
+ *
+ * Return: the timer, or NULL.
+ */
+struct spot_timer *spot_queue_pop(struct spot_queue *queue)
+{
+	struct spot_timer *timer;
+	struct list_head *list = &queue->ready;
+
+	lockdep_assert_held(&queue->lock);
+
+	if (!list_empty(&queue->critical) &&
+	    (list_empty(list) || queue->streak < SPOT_CRITICAL_STREAK)) {
+		list = &queue->critical;
+		queue->streak++;
+	} else {
+		queue->streak = 0;
+	}
+	if (list_empty(list))
+		return NULL;
+	timer = list_first_entry(list, struct spot_timer, entry.link);
+	list_del_init(&timer->entry.link);
+	return timer;
+}
+
+/**
+ * spot_queue_unpop - put a timer back where it was taken from
+ * @queue: the queue, locked by the caller
+ * @timer: the last one that was popped and not put back yet
+ */
+void spot_queue_unpop(struct spot_queue *queue, struct spot_timer *timer)
+{
+	list_add(&timer->entry.link, spot_queue_list(queue, timer));
+}
+
+/*
+ * Batches: what a user does to its timers
+ */
+
+/**
+ * spot_batch_begin - begin a batch
+ * @batch: to be filled in
+ *
+ * Context: any in which bottom halves may be disabled; disables them.
+ */
+void spot_batch_begin(struct spot_batch *batch)
+{
+	local_bh_disable();
+	batch->locked = NULL;
+	batch->queue = NULL;
+	batch->read = 0;
+}
+
+/**
+ * spot_batch_unlock - let go of the lock that a batch may hold
+ * @batch: the batch, which goes on
+ */
+void spot_batch_unlock(struct spot_batch *batch)
+{
+	struct spot_cpu *cpu = batch->locked;
+	unsigned int clock;
+
+	if (!cpu)
+		return;
+	if (batch->dirty)
+		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+			if (batch->dirty & BIT(clock))
+				spot_base_program(&cpu->base[clock]);
+	spot_cpu_unlock(cpu);
+	batch->locked = NULL;
+}
+
+static void spot_batch_notify(struct spot_batch *batch)
+{
+	spot_batch_unlock(batch);
+	if (batch->queue) {
+		rcu_read_lock();
+		batch->queue->notify(batch->queue);
+		rcu_read_unlock();
+		batch->queue = NULL;
+	}
+}
+
+/**
+ * spot_batch_end - end a batch
+ * @batch: the batch
+ */
+void spot_batch_end(struct spot_batch *batch)
+{
+	spot_batch_notify(batch);
+	local_bh_enable();
+}
+
+/**
+ * spot_batch_now - the time that a batch goes by
+ * @batch: the batch
+ * @clock: the clock
+ *
+ * Return: nanoseconds.
+ */
+s64 spot_batch_now(struct spot_batch *batch, enum spot_clock clock)
+{
+	if (!(batch->read & BIT(clock))) {
+		batch->now[clock] = spot_clock_now(clock);
+		batch->read |= BIT(clock);
+	}
+	return batch->now[clock];
+}
+
+static void spot_batch_locked(struct spot_batch *batch, struct spot_cpu *cpu)
+{
+	batch->locked = cpu;
+	batch->forwarded = 0;
+	batch->dirty = 0;
+}
+
+/* Hold the lock of the CPU that has @timer, and of no other. */
+static struct spot_cpu *spot_batch_lock_timer(struct spot_batch *batch,
+					      struct spot_timer *timer)
+{
+	struct spot_cpu *cpu = batch->locked;
+
+	if (cpu) {
+		u32 flags = READ_ONCE(timer->entry.user);
+
+		if (per_cpu(spot_cpus, flags & SPOT_TIMER_CPU) == cpu &&
+		    !(flags & SPOT_TIMER_MIGRATING))
+			return cpu;
+		spot_batch_unlock(batch);
+	}
+	cpu = spot_lock_timer(timer);
+	spot_batch_locked(batch, cpu);
+	return cpu;
+}
+
+/*
+ * Hold the lock of the CPU on which @timer, which is in no wheel, is to wait:
+ * this one, or where its function runs now. The timer belongs to it on return.
+ */
+static struct spot_cpu *spot_batch_move_timer(struct spot_batch *batch,
+					      struct spot_timer *timer)
+{
+	struct spot_cpu *cpu = spot_batch_lock_timer(batch, timer);
+	struct spot_cpu *here = this_cpu_read(spot_cpus);
+
+	if (cpu == here || cpu->running == timer)
+		return cpu;
+
+	spot_timer_set(timer, SPOT_TIMER_MIGRATING, SPOT_TIMER_MIGRATING);
+	spot_batch_unlock(batch);
+	spot_cpu_lock(here);
+	spot_batch_locked(batch, here);
+	spot_timer_set(timer, SPOT_TIMER_MIGRATING | SPOT_TIMER_CPU,
+		       FIELD_PREP(SPOT_TIMER_CPU, smp_processor_id()));
+	return here;
+}
+
+/* Put @timer, which is in no wheel, into one. */
+static void spot_batch_arm(struct spot_batch *batch, struct spot_timer *timer)
+{
+	struct spot_cpu *cpu = spot_batch_move_timer(batch, timer);
+	enum spot_clock clock = spot_timer_clock(timer);
+	struct spot_base *base = &cpu->base[clock];
+	unsigned int i;
+	u64 tick;
+
+	if (!(batch->forwarded & BIT(clock))) {
+		tick = spot_tick_floor(&spot_tick_len,
+				       spot_batch_now(batch, clock));
+		for (i = 0; i < SPOT_NR_WHEELS; i++)
+			spot_wheel_forward(&base->wheel[i], tick);
+		batch->forwarded |= BIT(clock);
+	}
+
+	spot_timer_set_state(timer, SPOT_PENDING);
+	tick = spot_wheel_add(spot_timer_wheel(cpu, timer), &timer->entry);
+	/* another CPU's is programmed by the pass that runs there */
+	if (spot_tick_time(tick) < base->armed &&
+	    cpu == this_cpu_read(spot_cpus))
+		batch->dirty |= BIT(clock);
+}
+
+/* Put @timer on its queue. */
+static void spot_batch_ready(struct spot_batch *batch, struct spot_timer *timer)
+{
+	struct spot_queue *queue = timer->queue;
+
+	if (batch->queue && batch->queue != queue)
+		spot_batch_notify(batch);
+	batch->queue = queue;
+
+	spot_timer_set_state(timer, SPOT_READY);
+	spin_lock(&queue->lock);
+	list_add_tail(&timer->entry.link, spot_queue_list(queue, timer));
+	spin_unlock(&queue->lock);
+}
+
+/**
+ * spot_batch_push - put a timer on its queue, due or not
+ * @batch: the batch
+ * @timer: a queued timer that is idle, and stays so
+ *
+ * For what the queue's user wants to tell itself in the order of its ticks.
+ */
+void spot_batch_push(struct spot_batch *batch, struct spot_timer *timer)
+{
+	spot_batch_ready(batch, timer);
+	spot_timer_set_state(timer, SPOT_IDLE);
+}
+
+/**
+ * spot_batch_start - start a timer
+ * @batch: the batch
+ * @timer: the timer, idle, or running its function; entry.deadline, entry.slack
+ *	and overrun are set
+ *
+ * It fires at the first wheel tick at or after its deadline, and not before
+ * the next (contract A3).
+ */
+void spot_batch_start(struct spot_batch *batch, struct spot_timer *timer)
+{
+	spot_batch_arm(batch, timer);
+	batch->locked->stats.started++;
+}
+
+/**
+ * spot_batch_cancel - take a timer out of the wheel or off its queue
+ * @batch: the batch
+ * @timer: the timer
+ *
+ * A queued timer that is RUNNING stays so: its user waits or not. A function
+ * that is running is not waited for, but a timer that repeats does not go on.
+ *
+ * Return: where the timer was. It is IDLE, or still SPOT_RUNNING.
+ */
+enum spot_state spot_batch_cancel(struct spot_batch *batch,
+				  struct spot_timer *timer)
+{
+	struct spot_cpu *cpu = spot_batch_lock_timer(batch, timer);
+	enum spot_state state = spot_timer_state(timer);
+
+	switch (state) {
+	case SPOT_PENDING:
+		spot_wheel_remove(spot_timer_wheel(cpu, timer), &timer->entry);
+		break;
+	case SPOT_READY:
+		spin_lock(&timer->queue->lock);
+		list_del(&timer->entry.link);
+		spin_unlock(&timer->queue->lock);
+		break;
+	case SPOT_RUNNING:
+		if (timer->entry.user & SPOT_TIMER_QUEUED)
+			return state;
+		break;
+	case SPOT_IDLE:
+		return state;
+	case SPOT_HELD:
+		break;
+	}
+	spot_timer_set_state(timer, SPOT_IDLE);
+	cpu->stats.cancelled++;
+	return state;
+}
+
+/**
+ * spot_batch_take - begin the handler of a queued timer
+ * @batch: the batch
+ * @timer: a timer that was popped from its queue
+ * @tick: where to put which tick it is
+ */
+void spot_batch_take(struct spot_batch *batch, struct spot_timer *timer,
+		     struct spot_tick *tick)
+{
+	s64 now = spot_batch_now(batch, spot_timer_clock(timer));
+
+	spot_overrun_take(&timer->overrun, &timer->entry.deadline,
+			  max(now, timer->entry.deadline), tick);
+	spot_timer_set_state(timer, SPOT_RUNNING);
+}
+
+/* Let @timer wait for its next tick, or none if that has been processed. */
+static void spot_batch_next(struct spot_batch *batch, struct spot_timer *timer)
+{
+	s64 now = spot_batch_now(batch, spot_timer_clock(timer));
+
+	if (spot_tick_ceil(&spot_tick_len, timer->entry.deadline) <=
+	    spot_tick_floor(&spot_tick_len, now))
+		spot_batch_ready(batch, timer);
+	else
+		spot_batch_arm(batch, timer);
+}
+
+/**
+ * spot_batch_complete - end the handler of a queued timer
+ * @batch: the batch
+ * @timer: a timer that is running
+ * @go_on: whether there is to be a next tick
+ *
+ * If the next tick has come meanwhile, the timer is ready at once (contract
+ * F5); otherwise it waits for it.
+ *
+ * Return: false if there is no next tick; the timer is idle then.
+ */
+bool spot_batch_complete(struct spot_batch *batch, struct spot_timer *timer,
+			 bool go_on)
+{
+	if (!go_on || !timer->overrun.period) {
+		spot_timer_set_state(timer, SPOT_IDLE);
+		return false;
+	}
+	spot_overrun_complete(&timer->overrun, &timer->entry.deadline,
+			      spot_batch_now(batch, spot_timer_clock(timer)));
+	spot_batch_next(batch, timer);
+	return true;
+}
+
+/**
+ * spot_batch_hold - keep a tick that may not start
+ * @batch: the batch
+ * @timer: a timer that was popped from its queue
+ */
+void spot_batch_hold(struct spot_batch *batch, struct spot_timer *timer)
+{
+	spot_timer_set_state(timer, SPOT_HELD);
+}
+
+/**
+ * spot_batch_resume - let a held timer go on
+ * @batch: the batch
+ * @timer: a timer that is held, or was popped from its queue
+ */
+void spot_batch_resume(struct spot_batch *batch, struct spot_timer *timer)
+{
+	spot_batch_next(batch, timer);
+}
+
+/**
+ * spot_timer_start - start a timer, or start it again
+ * @timer: the timer, in whatever state
+ * @first: when its first tick is due, in nanoseconds on its clock
+ * @period: nanoseconds between ticks, 0 for one tick
+ * @max: most ticks per catch-up, SPOT_SKIP_LATE or SPOT_DELAY_NEXT
+ *
+ * Context: any in which bottom halves may be disabled, softirq too; no batch.
+ */
+void spot_timer_start(struct spot_timer *timer, s64 first, u64 period, u32 max)
+{
+	struct spot_batch batch;
+
+	spot_batch_begin(&batch);
+	spot_batch_cancel(&batch, timer);
+	timer->entry.deadline = first;
+	spot_overrun_init(&timer->overrun, period, max);
+	spot_batch_start(&batch, timer);
+	spot_batch_end(&batch);
+}
+
+/**
+ * spot_timer_cancel - cancel a timer
+ * @timer: the timer
+ *
+ * Its function may be running still. Context: any in which bottom halves may
+ * be disabled, softirq too; no batch.
+ *
+ * Return: whether a tick was outstanding.
+ */
+bool spot_timer_cancel(struct spot_timer *timer)
+{
+	struct spot_batch batch;
+	enum spot_state state;
+
+	spot_batch_begin(&batch);
+	state = spot_batch_cancel(&batch, timer);
+	spot_batch_end(&batch);
+	return state != SPOT_IDLE && state != SPOT_RUNNING;
+}
+
+/**
+ * spot_timer_cancel_sync - cancel a timer and wait for its function to return
+ * @timer: a timer with a function
+ *
+ * Context: as spot_timer_cancel(), but not with a lock held that the function
+ * takes, nor in the function of another timer. May spin, or sleep on PREEMPT_RT,
+ * for as long as a pass lasts.
+ *
+ * Return: 0, or -EINPROGRESS if called by the timer's own function, after
+ * which it does not go on either (contract E4).
+ */
+int spot_timer_cancel_sync(struct spot_timer *timer)
+{
+	for (;;) {
+		struct spot_batch batch;
+		struct spot_cpu *cpu;
+		bool running;
+
+		spot_batch_begin(&batch);
+		spot_batch_cancel(&batch, timer);
+		cpu = batch.locked;
+		running = cpu->running == timer;
+		spot_batch_end(&batch);
+
+		if (!running)
+			return 0;
+		if (READ_ONCE(cpu->expiring) == current)
+			return -EINPROGRESS;
+		spin_lock_bh(&cpu->expiry_lock);
+		spin_unlock_bh(&cpu->expiry_lock);
+	}
+}
+
+/*
+ * Expiry
+ */
+
+/**
+ * struct spot_pass - one pass over a base
+ * @base: the base
+ * @now: the time, on its clock
+ * @boottime: the time for leases, 0 until one has asked
+ * @queue: a queue that is locked and was added to, or NULL
+ * @entries: timers moved or expired so far
+ */
+struct spot_pass {
+	struct spot_base *base;
+	s64 now;
+	s64 boottime;
+	struct spot_queue *queue;
+	u64 entries;
+};
+
+static void spot_pass_notify(struct spot_pass *pass)
+{
+	struct spot_queue *queue = pass->queue;
+
+	if (!queue)
+		return;
+	__acquire(&queue->lock);
+	spin_unlock(&queue->lock);
+	queue->notify(queue);
+	pass->queue = NULL;
+}
+
+static void spot_pass_queue(struct spot_pass *pass, struct spot_timer *timer)
+{
+	struct spot_queue *queue = timer->queue;
+
+	if (pass->queue != queue) {
+		spot_pass_notify(pass);
+		spin_lock(&queue->lock);
+		__release(&queue->lock);
+		pass->queue = queue;
+	}
+	spot_timer_set_state(timer, SPOT_READY);
+	list_add_tail(&timer->entry.link, spot_queue_list(queue, timer));
+	pass->base->cpu->stats.ready++;
+}
+
+static void spot_pass_call(struct spot_pass *pass, struct spot_timer *timer)
+{
+	struct spot_cpu *cpu = pass->base->cpu;
+	bool repeats = timer->overrun.period;
+	spot_timer_fn fn = timer->fn;
+	struct spot_tick tick;
+
+	spot_overrun_take(&timer->overrun, &timer->entry.deadline, pass->now,
+			  &tick);
+	spot_timer_set_state(timer, repeats ? SPOT_RUNNING : SPOT_IDLE);
+	cpu->running = timer;
+	cpu->stats.called++;
+	spot_pass_notify(pass);
+	spin_unlock(&cpu->lock);
+
+	fn(timer, &tick);
+
+	spin_lock(&cpu->lock);
+	cpu->running = NULL;
+	/* one that does not repeat may have been freed */
+	if (repeats && spot_timer_state(timer) == SPOT_RUNNING) {
+		spot_overrun_complete(&timer->overrun, &timer->entry.deadline,
+				      spot_clock_now(pass->base->clock));
+		spot_timer_set_state(timer, SPOT_PENDING);
+		spot_wheel_add(spot_timer_wheel(cpu, timer), &timer->entry);
+	}
+}
+
+static bool spot_pass_admit(struct spot_pass *pass, struct spot_timer *timer)
+{
+	if (!timer->lease)
+		return true;
+	if (!pass->boottime)
+		pass->boottime = spot_clock_now(SPOT_BOOTTIME);
+	return spot_lease_admit(timer->lease, pass->boottime);
+}
+
+/* @timer has been taken out of the wheel because its wheel tick has come. */
+static void spot_pass_expire(struct spot_pass *pass, struct spot_timer *timer)
+{
+	struct spot_cpu *cpu = pass->base->cpu;
+
+	cpu->stats.candidates++;
+	if (unlikely(timer->entry.deadline > pass->now)) {
+		spot_wheel_add(spot_timer_wheel(cpu, timer), &timer->entry);
+	} else if (!spot_pass_admit(pass, timer)) {
+		spot_timer_set_state(timer, SPOT_HELD);
+		cpu->stats.refused++;
+	} else if (timer->entry.user & SPOT_TIMER_QUEUED) {
+		spot_pass_queue(pass, timer);
+	} else {
+		spot_pass_call(pass, timer);
+	}
+}
+
+/* Spend up to @budget on a wheel. True if there is more to do. */
+static bool spot_pass_wheel(struct spot_pass *pass, struct spot_wheel *wheel,
+			    unsigned int budget)
+{
+	u64 tick = spot_tick_floor(&spot_tick_len, pass->now);
+	struct spot_wheel_entry *entry;
+	unsigned int left = budget;
+
+	pass->boottime = 0;
+	while ((entry = spot_wheel_expire(wheel, tick, &left)))
+		spot_pass_expire(pass, container_of(entry, struct spot_timer,
+						    entry));
+	pass->entries += budget - left;
+	return !left;
+}
+
+/**
+ * spot_base_pass - expire what is due, within the budget
+ * @base: the base
+ *
+ * Context: softirq.
+ */
+void spot_base_pass(struct spot_base *base)
+{
+	unsigned int budget = READ_ONCE(spot_budget);
+	struct spot_cpu *cpu = base->cpu;
+	struct spot_pass pass = { .base = base };
+	s64 begin, spent;
+	bool more;
+	u64 tick;
+
+	spin_lock(&cpu->expiry_lock);
+	WRITE_ONCE(cpu->expiring, current);
+	rcu_read_lock();
+	spin_lock(&cpu->lock);
+
+	begin = spot_clock_now(base->clock);
+	pass.now = begin;
+	base->armed = S64_MIN;
+	base->hold = 0;
+	spot_pass_wheel(&pass, &base->wheel[SPOT_CRITICAL], UINT_MAX);
+
+	do {
+		unsigned int chunk = min(budget, SPOT_PASS_CHUNK);
+
+		more = spot_pass_wheel(&pass, &base->wheel[SPOT_NORMAL], chunk);
+		budget -= chunk;
+		spent = spot_clock_now(base->clock) - begin;
+	} while (more && budget && spent < READ_ONCE(spot_budget_ns));
+
+	spot_pass_notify(&pass);
+
+	cpu->stats.passes++;
+	cpu->stats.spurious += !pass.entries;
+	cpu->stats.pass_max = max(cpu->stats.pass_max, pass.entries);
+	cpu->stats.pass_max_ns = max_t(u64, cpu->stats.pass_max_ns, spent);
+	if (more && spot_wheel_next(&base->wheel[SPOT_NORMAL], &tick) &&
+	    spot_tick_time(tick) <= pass.now) {
+		cpu->stats.exhausted++;
+		base->hold = begin + spent +
+			     clamp_t(s64, spent, SPOT_TICK_NS_MIN, spot_tick_ns);
+	}
+	base->armed = KTIME_MAX;
+	spot_base_program(base);
+
+	spin_unlock(&cpu->lock);
+	rcu_read_unlock();
+	WRITE_ONCE(cpu->expiring, NULL);
+	spin_unlock(&cpu->expiry_lock);
+}
+
+static enum hrtimer_restart spot_base_fire(struct hrtimer *hrtimer)
+{
+	spot_base_pass(container_of(hrtimer, struct spot_base, hrtimer));
+	return HRTIMER_NORESTART;
+}
+
+/*
+ * CPU hotplug
+ */
+
+static int spot_cpu_prepare(unsigned int n)
+{
+	struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+	unsigned int clock, i;
+
+	/* one that comes back finds its wheels empty; they forward themselves */
+	if (cpu)
+		return 0;
+
+	cpu = kvzalloc_node(sizeof(*cpu), GFP_KERNEL, cpu_to_node(n));
+	if (!cpu)
+		return -ENOMEM;
+	spin_lock_init(&cpu->lock);
+	spin_lock_init(&cpu->expiry_lock);
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
+		struct spot_base *base = &cpu->base[clock];
+
+		base->cpu = cpu;
+		base->clock = clock;
+		base->armed = KTIME_MAX;
+		hrtimer_setup(&base->hrtimer, spot_base_fire,
+			      spot_clock_id[clock],
+			      HRTIMER_MODE_ABS_PINNED_SOFT);
+		for (i = 0; i < SPOT_NR_WHEELS; i++)
+			spot_wheel_init(&base->wheel[i], &spot_tick_len,
+					spot_tick_floor(&spot_tick_len,
+							spot_clock_now(clock)));
+	}
+	per_cpu(spot_cpus, n) = cpu;
+	return 0;
+}
+
+/* Move timers of a wheel of the dead CPU @from here. True if there are more. */
+static bool spot_cpu_drain(struct spot_cpu *from, enum spot_clock clock,
+			   unsigned int which)
+{
+	struct spot_wheel *wheel = &from->base[clock].wheel[which];
+	struct spot_wheel_entry *entry = NULL;
+	struct spot_batch batch;
+	struct spot_cpu *here;
+	unsigned int n;
+
+	spot_batch_begin(&batch);
+	here = this_cpu_read(spot_cpus);
+	spin_lock(&from->lock);
+	spin_lock_nested(&here->lock, SINGLE_DEPTH_NESTING);
+	__release(&here->lock);
+	spot_batch_locked(&batch, here);
+
+	for (n = 0; n < SPOT_PASS_CHUNK; n++) {
+		struct spot_timer *timer;
+
+		entry = spot_wheel_first(wheel);
+		if (!entry)
+			break;
+		timer = container_of(entry, struct spot_timer, entry);
+		spot_wheel_remove(wheel, entry);
+		spot_timer_set(timer, SPOT_TIMER_CPU,
+			       FIELD_PREP(SPOT_TIMER_CPU, smp_processor_id()));
+		spot_batch_arm(&batch, timer);
+		here->stats.migrated++;
+	}
+
+	spot_batch_unlock(&batch);
+	spin_unlock(&from->lock);
+	spot_batch_end(&batch);
+	return entry;
+}
+
+static int spot_cpu_dead(unsigned int n)
+{
+	struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+	unsigned int clock, i;
+
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
+		struct spot_base *base = &cpu->base[clock];
+
+		/* also waits for a pass that runs on another CPU by now */
+		hrtimer_cancel(&base->hrtimer);
+		for (i = 0; i < SPOT_NR_WHEELS; i++)
+			while (spot_cpu_drain(cpu, clock, i))
+				cond_resched();
+		base->armed = KTIME_MAX;
+	}
+	return 0;
+}
+
+/*
+ * Tests with a clock of their own
+ */
+
+/**
+ * spot_base_here - the base of this CPU
+ * @clock: the clock
+ */
+struct spot_base *spot_base_here(enum spot_clock clock)
+{
+	return &this_cpu_read(spot_cpus)->base[clock];
+}
+
+/*
+ * Start, stop, and what can be seen
+ */
+
+static void spot_engine_show_row(struct seq_file *m, const char *name,
+				 u64 (*get)(struct spot_cpu *, unsigned int),
+				 unsigned int arg, bool is_max)
+{
+	u64 total = 0;
+	unsigned int n;
+
+	for_each_possible_cpu(n) {
+		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+		u64 value = cpu ? get(cpu, arg) : 0;
+
+		total = is_max ? max(total, value) : total + value;
+	}
+	seq_printf(m, "%-12s %12llu", name, total);
+	for_each_possible_cpu(n) {
+		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+
+		if (cpu)
+			seq_printf(m, " %12llu", get(cpu, arg));
+	}
+	seq_putc(m, '\n');
+}
+
+static u64 spot_get_stat(struct spot_cpu *cpu, unsigned int i)
+{
+	return READ_ONCE(((u64 *)&cpu->stats)[i]);
+}
+
+static u64 spot_get_hrtimers(struct spot_cpu *cpu, unsigned int arg)
+{
+	unsigned int clock, n = 0;
+
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		n += hrtimer_active(&cpu->base[clock].hrtimer);
+	return n;
+}
+
+static u64 spot_get_cascaded(struct spot_cpu *cpu, unsigned int arg)
+{
+	unsigned int clock, i;
+	u64 n = 0;
+
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		for (i = 0; i < SPOT_NR_WHEELS; i++)
+			n += READ_ONCE(cpu->base[clock].wheel[i].cascaded);
+	return n;
+}
+
+/**
+ * spot_engine_show - print the counters
+ * @m: where to
+ *
+ * A line for each: name, total (of a maximum the largest), then CPU by CPU.
+ */
+void spot_engine_show(struct seq_file *m)
+{
+	unsigned int i;
+
+	spot_engine_show_row(m, "hrtimers", spot_get_hrtimers, 0, false);
+	for (i = 0; i < SPOT_NR_STATS; i++)
+		spot_engine_show_row(m, spot_stat_name[i], spot_get_stat, i,
+				     i >= SPOT_STAT_MAX);
+	spot_engine_show_row(m, "cascaded", spot_get_cascaded, 0, false);
+}
+
+static void spot_engine_free(void)
+{
+	unsigned int n, clock;
+
+	for_each_possible_cpu(n) {
+		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+
+		if (!cpu)
+			continue;
+		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+			hrtimer_cancel(&cpu->base[clock].hrtimer);
+		kvfree(cpu);
+	}
+}
+
+/**
+ * spot_engine_init - start the engine
+ *
+ * Return: 0, -EINVAL if tick_ns is out of range, or another error.
+ */
+int spot_engine_init(void)
+{
+	int ret;
+
+	if (spot_tick_ns < SPOT_TICK_NS_MIN || spot_tick_ns > SPOT_TICK_NS_MAX) {
+		pr_err("tick_ns=%u is out of range, must be %u to %u\n",
+		       spot_tick_ns, SPOT_TICK_NS_MIN, SPOT_TICK_NS_MAX);
+		return -EINVAL;
+	}
+	spot_tick_len_init(&spot_tick_len, spot_tick_ns);
+
+	ret = cpuhp_setup_state(CPUHP_BP_PREPARE_DYN, "misc/spottimer:prepare",
+				spot_cpu_prepare, spot_cpu_dead);
+	if (ret < 0) {
+		spot_engine_free();
+		return ret;
+	}
+	spot_cpuhp_state = ret;
+	return 0;
+}
+
+/**
+ * spot_engine_exit - stop the engine
+ *
+ * No timer is pending any more.
+ */
+void spot_engine_exit(void)
+{
+	cpuhp_remove_state_nocalls(spot_cpuhp_state);
+	spot_engine_free();
+}
