@@ -1,0 +1,2073 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The character device: contexts, keys, batches, reading and completing.
+ *
+ * Overview
+ * --------
+ * An open file is a struct spot_ctx: a hash table of timers by key, a queue on
+ * which the engine puts those that are due, and the owners with their leases.
+ * A key has at most one timer that lives, and beside it there may be one whose
+ * handler still runs although it was cancelled or replaced (SPOT_DEV_DYING),
+ * and some that have ended.
+ *
+ * What has ended stays in the table for a while, so that its result can be
+ * asked for again. Those timers are on ctx->ended, oldest first, and there are
+ * at most SPOT_ENDED_MAX of them; each further one pushes the oldest out. So
+ * nothing is ever allocated for an end, and one timer object serves from its
+ * registration to the moment when its result is forgotten.
+ *
+ * A read looks, copies, then commits. Under ctx->lock it pops timers off the
+ * queue and computes their records without changing the timers, copies the
+ * records out with page faults disabled, starts the handlers of those that
+ * were copied, and puts the others back where they were. A page that is not
+ * there is faulted in without the lock before the next attempt. So no fault can
+ * lose a record, and nobody sees one that is half taken.
+ *
+ * Locks
+ * -----
+ * spot_ctx.owner_mutex: serialises changes of leases, which may have to wait for
+ *   a lease's timer, and therefore cannot be made under ctx->lock.
+ * spot_ctx.resize_mutex: held while the table is resized or walked. A walk drops
+ *   ctx->lock every now and then, and counts on buckets staying where they are.
+ * spot_ctx.lock: protects everything in a context but its queue, and serialises
+ *   all that is done to its timers, as the engine wants it. It is never taken in
+ *   softirq. It is a spinlock, with bottom halves disabled so that those who
+ *   wait for it do not wait for softirqs too.
+ * The locks of the engine come after it: a CPU's, then queue->lock, which also
+ *   protects ctx->lapsed, for leases lapse in softirq.
+ *
+ * They nest in this order. Expiry runs the other way, from a CPU's lock to the
+ * queue's, and needs none of ours.
+ *
+ * Lifetimes
+ * ---------
+ * A timer is freed under ctx->lock when it is IDLE and no longer remembered. An
+ * owner is counted by its timers and by the table of owners, under ctx->lock. A
+ * context and its owners are freed by RCU, since a pass may be about to notify
+ * the queue of a context that has no more timers.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/atomic.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/debugfs.h>
+#include <linux/fs.h>
+#include <linux/hash.h>
+#include <linux/log2.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/mutex.h>
+#include <linux/nsproxy.h>
+#include <linux/overflow.h>
+#include <linux/pagemap.h>
+#include <linux/poll.h>
+#include <linux/random.h>
+#include <linux/refcount.h>
+#include <linux/sched/signal.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/time_namespace.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+#include <linux/wait.h>
+#include <linux/xarray.h>
+
+#include "compat.h"
+#include "spot_lease.h"
+#include "spot_timer.h"
+#include "uapi/linux/spottimer.h"
+
+/* Entries of a batch that are worked on under one lock */
+#define SPOT_CHUNK		64U
+/* Records that are read under one lock; they are on the stack */
+#define SPOT_READ_CHUNK		16U
+/* Generations that are remembered after their end */
+#define SPOT_ENDED_MAX		1024U
+/* Timers that are charged to a user at once */
+#define SPOT_CHARGE		1024U
+/* Smallest table, as a power of two, and buckets moved at once by a resize */
+#define SPOT_TABLE_BITS		6U
+#define SPOT_TABLE_STEP		256U
+
+static unsigned int spot_max_timers = 1U << 22;
+module_param_named(max_timers, spot_max_timers, uint, 0644);
+MODULE_PARM_DESC(max_timers, "timers, and owners, of one open file (default 4194304)");
+
+static unsigned int spot_max_user_timers = 1U << 23;
+module_param_named(max_user_timers, spot_max_user_timers, uint, 0644);
+MODULE_PARM_DESC(max_user_timers, "timers of all files opened by one user (default 8388608)");
+
+/* spot_dev_timer.flags */
+#define SPOT_DEV_POLICY		0x0003	/* enum spottimer_policy */
+#define SPOT_DEV_MANUAL		0x0004	/* completed by ioctl */
+#define SPOT_DEV_DYING		0x0008	/* runs, and ends when it completes */
+#define SPOT_DEV_AFTER		0x0010	/* an earlier generation may still run */
+#define SPOT_DEV_TELL_END	0x0020	/* an END record is wanted */
+#define SPOT_DEV_BY_PROCESS	0x0040	/* the taker is known by its process */
+
+/**
+ * struct spot_dev_timer - a timer of a context, two cache lines
+ * @timer: the engine's part. While the timer is RUNNING the link is the list of
+ *	those who wait for its end; when it has ended, a place in ctx->ended.
+ * @generation: number of the generation
+ * @key: the user's name for it
+ * @cookie: the user's
+ * @next: next in the hash bucket
+ * @taker: thread that took the record of the handler that runs
+ * @result: how the last handler completed
+ * @flags: SPOT_DEV_*
+ */
+struct spot_dev_timer {
+	struct spot_timer timer;
+	u64 generation;
+	u64 key;
+	u64 cookie;
+	struct spot_dev_timer *next;
+	pid_t taker;
+	s16 result;
+	u16 flags;
+};
+
+static_assert(sizeof(struct spot_dev_timer) == 128);
+static_assert(SPOT_PENDING == (int)SPOTTIMER_PENDING);
+static_assert(SPOT_READY == (int)SPOTTIMER_READY);
+static_assert(SPOT_RUNNING == (int)SPOTTIMER_RUNNING);
+static_assert(SPOT_HELD == (int)SPOTTIMER_HELD);
+
+/* the uapi has no holes, and the same layout for 32-bit programs */
+static_assert(sizeof(struct spottimer_info) == 48);
+static_assert(sizeof(struct spottimer_batch) == 24);
+static_assert(sizeof(struct spottimer_register) == 88);
+static_assert(sizeof(struct spottimer_cancel) == 48);
+static_assert(sizeof(struct spottimer_complete) == 32);
+static_assert(sizeof(struct spottimer_lease) == 40);
+static_assert(sizeof(struct spottimer_query) == 88);
+static_assert(sizeof(struct spottimer_record) == 64);
+
+/**
+ * struct spot_owner - one epoch, or several adopted ones, of an owner
+ * @lease: the lease
+ * @id: the owner
+ * @ctx: the context
+ * @refs: timers under it, and one for the table of owners
+ * @replaced: a new grant has taken its place, or it was forgotten: its timers
+ *	have to end
+ * @unread: the table's reference goes when its record in ctx->lapsed is read
+ * @lapsed: place in ctx->lapsed
+ * @lapsed_epoch: the epoch that has run out
+ * @rcu: for freeing
+ */
+struct spot_owner {
+	struct spot_lease lease;
+	u64 id;
+	struct spot_ctx *ctx;
+	unsigned int refs;
+	bool replaced;
+	bool unread;
+	struct list_head lapsed;
+	u64 lapsed_epoch;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct spot_user - timers of one user, over all contexts
+ * @link: place in spot_users
+ * @uid: the user who opened them
+ * @refs: contexts
+ * @timers: timers charged
+ */
+struct spot_user {
+	struct list_head link;
+	kuid_t uid;
+	unsigned int refs;
+	atomic_long_t timers;
+};
+
+/**
+ * struct spot_table - a hash table of timers by key
+ * @bucket: heads of the chains, NULL for no table
+ * @bits: there are 2^bits buckets
+ */
+struct spot_table {
+	struct spot_dev_timer **bucket;
+	unsigned int bits;
+};
+
+/**
+ * struct spot_ctx - an open file
+ * @lock: see above
+ * @table: the timers, by key
+ * @old: the table before it, while timers are moved from there
+ * @moved: buckets of @old, from the first, that have been moved
+ * @mult: secret multiplier of the hash
+ * @objects: timers in the table, ended ones too
+ * @timers: timers that have not ended, or whose END record was not read yet
+ * @charged: timers charged to @user
+ * @nr_ended: length of @ended
+ * @ended: timers that have ended, the oldest first
+ * @generation: the last generation number that was used
+ * @owners: owners by their id, the entry being the current epoch's
+ * @nr_owners: how many there are
+ * @queue: timers that are due
+ * @lapsed: owners whose leases have run out, not read yet; under @queue's lock
+ * @read_wait: readers and pollers
+ * @cancel_wait: who waits for the end of a handler
+ * @owner_mutex: see above
+ * @resize_mutex: see above
+ * @user: who opened the file
+ * @rcu: for freeing
+ */
+struct spot_ctx {
+	spinlock_t lock;	/* protects all but the queue and @lapsed */
+	struct spot_table table;
+	struct spot_table old;
+	unsigned int moved;
+	u64 mult;
+	unsigned int objects;
+	unsigned int timers;
+	unsigned int charged;
+	unsigned int nr_ended;
+	struct list_head ended;
+	u64 generation;
+	struct xarray owners;
+	unsigned int nr_owners;
+	struct spot_queue queue;
+	struct list_head lapsed;
+	wait_queue_head_t read_wait;
+	wait_queue_head_t cancel_wait;
+	struct mutex owner_mutex;	/* serialises changes of leases */
+	struct mutex resize_mutex;	/* keeps the table as it is */
+	struct spot_user *user;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct spot_wait - who waits for a handler to complete
+ * @link: place in the timer's list, until @done
+ * @more: place in the caller's list
+ * @entry: the entry that it is for, in user memory
+ * @many: it is one of many timers of that entry
+ * @done: the generation has ended, and the rest is filled in
+ * @result: its terminal result
+ * @started: handlers that it started
+ */
+struct spot_wait {
+	struct list_head link;
+	struct list_head more;
+	struct spottimer_cancel __user *entry;
+	bool many;
+	bool done;
+	s32 result;
+	u64 started;
+};
+
+/**
+ * struct spot_call - a call of the user that works on timers
+ * @ctx: the context
+ * @batch: the engine's locks, while ctx->lock is held
+ * @stale: an old hash table, to be freed without locks
+ * @waits: what to wait for at the end
+ * @entry: in user memory, the first entry that is being worked on
+ * @stride: from there to the next one
+ * @settle: timers have to be looked at because leases have changed
+ * @free: number of timer objects in @object
+ * @object: timer objects, to be used or freed
+ */
+struct spot_call {
+	struct spot_ctx *ctx;
+	struct spot_batch batch;
+	struct spot_dev_timer **stale;
+	struct list_head waits;
+	void __user *entry;
+	unsigned int stride;
+	bool settle;
+	unsigned int free;
+	void *object[SPOT_CHUNK];
+};
+
+static struct kmem_cache *spot_cache;
+static LIST_HEAD(spot_users);
+static DEFINE_MUTEX(spot_users_mutex);
+
+/*
+ * Calls: locks, and timer objects in bulk
+ */
+
+static void spot_call_init(struct spot_call *call, struct spot_ctx *ctx)
+{
+	call->ctx = ctx;
+	call->stale = NULL;
+	INIT_LIST_HEAD(&call->waits);
+	call->settle = false;
+	call->free = 0;
+}
+
+static void spot_enter(struct spot_call *call)
+	__acquires(&call->ctx->lock)
+{
+	spin_lock_bh(&call->ctx->lock);
+	spot_batch_begin(&call->batch);
+}
+
+static void spot_leave(struct spot_call *call)
+	__releases(&call->ctx->lock)
+{
+	spot_batch_end(&call->batch);
+	spin_unlock_bh(&call->ctx->lock);
+	if (call->stale) {
+		kvfree(call->stale);
+		call->stale = NULL;
+	}
+}
+
+static void spot_call_free_objects(struct spot_call *call)
+{
+	if (call->free)
+		kmem_cache_free_bulk(spot_cache, call->free, call->object);
+	call->free = 0;
+}
+
+static void spot_call_put_object(struct spot_call *call,
+				 struct spot_dev_timer *t)
+{
+	if (call->free == SPOT_CHUNK)
+		spot_call_free_objects(call);
+	call->object[call->free++] = t;
+}
+
+/*
+ * The table. A resize moves a few buckets with every chunk of entries, so that
+ * none takes long, and is over before the next one is due.
+ */
+
+/* Multiply-shift with a secret odd multiplier: nobody can aim for a bucket. */
+static struct spot_dev_timer **spot_bucket(struct spot_ctx *ctx, u64 key)
+{
+	u64 hash = key * ctx->mult;
+
+	if (unlikely(ctx->old.bucket)) {
+		unsigned int i = hash >> (64 - ctx->old.bits);
+
+		if (i >= ctx->moved)
+			return &ctx->old.bucket[i];
+	}
+	return &ctx->table.bucket[hash >> (64 - ctx->table.bits)];
+}
+
+static void spot_table_insert(struct spot_ctx *ctx, struct spot_dev_timer *t)
+{
+	struct spot_dev_timer **head = spot_bucket(ctx, t->key);
+
+	t->next = *head;
+	*head = t;
+	ctx->objects++;
+}
+
+static void spot_table_remove(struct spot_ctx *ctx, struct spot_dev_timer *t)
+{
+	struct spot_dev_timer **link = spot_bucket(ctx, t->key);
+
+	while (*link != t)
+		link = &(*link)->next;
+	*link = t->next;
+	ctx->objects--;
+}
+
+/* Move up to @n buckets of a resize that is under way. */
+static void spot_table_move(struct spot_call *call, unsigned int n)
+{
+	struct spot_ctx *ctx = call->ctx;
+
+	if (!ctx->old.bucket)
+		return;
+	while (n-- && ctx->moved < 1U << ctx->old.bits) {
+		struct spot_dev_timer *t, *next;
+
+		next = ctx->old.bucket[ctx->moved++];
+		while ((t = next)) {
+			struct spot_dev_timer **head = spot_bucket(ctx, t->key);
+
+			next = t->next;
+			t->next = *head;
+			*head = t;
+		}
+	}
+	if (ctx->moved == 1U << ctx->old.bits) {
+		call->stale = ctx->old.bucket;
+		ctx->old.bucket = NULL;
+	}
+}
+
+/* Move all that a resize has left. The caller has resize_mutex. */
+static void spot_table_settle(struct spot_call *call)
+{
+	while (READ_ONCE(call->ctx->old.bucket)) {
+		spot_enter(call);
+		spot_table_move(call, SPOT_TABLE_STEP);
+		spot_leave(call);
+		cond_resched();
+	}
+}
+
+/*
+ * Give the table a size for @objects, if it is too small or far too large. Out
+ * of memory is no error: chains are longer then.
+ */
+static void spot_table_resize(struct spot_call *call, unsigned int objects)
+{
+	unsigned int bits = max(SPOT_TABLE_BITS, ilog2(objects | 1) + 1U);
+	struct spot_ctx *ctx = call->ctx;
+	unsigned int now = READ_ONCE(ctx->table.bits);
+	struct spot_table table = { .bits = bits };
+	bool grow = bits > now;
+
+	if (!grow && bits + 2 >= now)
+		return;
+	if (!mutex_trylock(&ctx->resize_mutex))
+		return;
+	spot_table_settle(call);
+	table.bucket = kvcalloc(1UL << bits, sizeof(*table.bucket),
+				GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (table.bucket) {
+		spot_enter(call);
+		ctx->old = ctx->table;
+		ctx->moved = 0;
+		WRITE_ONCE(ctx->table.bits, table.bits);
+		ctx->table.bucket = table.bucket;
+		spot_leave(call);
+		/* when timers become fewer nobody will come to move the rest */
+		if (!grow)
+			spot_table_settle(call);
+	}
+	mutex_unlock(&ctx->resize_mutex);
+}
+
+/**
+ * typedef spot_visit_fn - what to do with a timer on a walk
+ * @call: the call; ctx->lock is held
+ * @t: the timer
+ * @arg: see spot_walk()
+ *
+ * Return: whether anything was done. The timer will be shown again then.
+ */
+typedef bool (*spot_visit_fn)(struct spot_call *call, struct spot_dev_timer *t,
+			      void *arg);
+
+/* Show all timers of the context to @visit. Takes time, and may sleep. */
+static void spot_walk(struct spot_call *call, spot_visit_fn visit, void *arg)
+{
+	struct spot_ctx *ctx = call->ctx;
+	unsigned int i, done = 0;
+
+	mutex_lock(&ctx->resize_mutex);
+	spot_table_settle(call);
+	spot_enter(call);
+	for (i = 0; i < 1U << ctx->table.bits; i++) {
+		struct spot_dev_timer *t = ctx->table.bucket[i];
+
+		while (t) {
+			/* what was done may have freed any that has ended */
+			if (visit(call, t, arg))
+				t = ctx->table.bucket[i];
+			else
+				t = t->next;
+			done++;
+		}
+		if (++done >= SPOT_TABLE_STEP) {
+			spot_leave(call);
+			cond_resched();
+			spot_enter(call);
+			done = 0;
+		}
+	}
+	spot_leave(call);
+	mutex_unlock(&ctx->resize_mutex);
+}
+
+/*
+ * Timers
+ */
+
+static struct spot_dev_timer *spot_dev_timer(struct spot_timer *timer)
+{
+	return container_of(timer, struct spot_dev_timer, timer);
+}
+
+static struct spot_owner *spot_timer_owner(const struct spot_dev_timer *t)
+{
+	struct spot_lease *lease = t->timer.lease;
+
+	return lease ? container_of(lease, struct spot_owner, lease) : NULL;
+}
+
+static bool spot_has_ended(const struct spot_dev_timer *t)
+{
+	return spot_timer_state(&t->timer) == SPOT_IDLE;
+}
+
+static bool spot_is_live(const struct spot_dev_timer *t)
+{
+	return !spot_has_ended(t) && !(t->flags & SPOT_DEV_DYING);
+}
+
+/* The timer of a generation of a key, or of its newest for generation 0. */
+static struct spot_dev_timer *spot_find(struct spot_ctx *ctx, u64 key,
+					u64 generation)
+{
+	struct spot_dev_timer *t, *found = NULL;
+
+	for (t = *spot_bucket(ctx, key); t; t = t->next) {
+		if (t->key != key)
+			continue;
+		if (t->generation == generation)
+			return t;
+		if (!generation &&
+		    (!found || found->generation < t->generation))
+			found = t;
+	}
+	return found;
+}
+
+/* The one timer of a key whose handler runs, or NULL. */
+static struct spot_dev_timer *spot_find_running(struct spot_ctx *ctx, u64 key)
+{
+	struct spot_dev_timer *t;
+
+	for (t = *spot_bucket(ctx, key); t; t = t->next)
+		if (t->key == key && spot_timer_state(&t->timer) == SPOT_RUNNING)
+			return t;
+	return NULL;
+}
+
+/* Why a generation was not found. */
+static int spot_not_found(struct spot_ctx *ctx, u64 key, u64 generation)
+{
+	struct spot_dev_timer *t = spot_find(ctx, key, 0);
+
+	return t && generation && t->generation > generation ? -ESTALE : -ENOENT;
+}
+
+/* Whether the caller is the handler of @t, as far as one can tell. */
+static bool spot_is_handler(const struct spot_dev_timer *t)
+{
+	return t->taker == (t->flags & SPOT_DEV_BY_PROCESS ? current->tgid :
+							     current->pid);
+}
+
+static bool spot_ctx_charge(struct spot_ctx *ctx)
+{
+	unsigned int n = SPOT_CHARGE;
+
+	if (ctx->timers < ctx->charged)
+		return true;
+	/* a block of them if there is room, so that it is done rarely */
+	for (;;) {
+		if (atomic_long_add_return(n, &ctx->user->timers) <=
+		    READ_ONCE(spot_max_user_timers))
+			break;
+		atomic_long_sub(n, &ctx->user->timers);
+		if (n == 1)
+			return false;
+		n = 1;
+	}
+	ctx->charged += n;
+	return true;
+}
+
+static void spot_ctx_uncharge(struct spot_ctx *ctx)
+{
+	if (ctx->charged < ctx->timers + 2 * SPOT_CHARGE)
+		return;
+	atomic_long_sub(SPOT_CHARGE, &ctx->user->timers);
+	ctx->charged -= SPOT_CHARGE;
+}
+
+static void spot_owner_put(struct spot_owner *owner)
+{
+	if (!--owner->refs)
+		kfree_rcu(owner, rcu);
+}
+
+/* @t has ended and has nothing to say any more, but if somebody asks. */
+static void spot_bury(struct spot_call *call, struct spot_dev_timer *t)
+{
+	struct spot_owner *owner = spot_timer_owner(t);
+	struct spot_ctx *ctx = call->ctx;
+
+	if (owner) {
+		t->timer.lease = NULL;
+		spot_owner_put(owner);
+	}
+	ctx->timers--;
+	spot_ctx_uncharge(ctx);
+
+	list_add_tail(&t->timer.entry.link, &ctx->ended);
+	if (ctx->nr_ended < SPOT_ENDED_MAX) {
+		ctx->nr_ended++;
+		return;
+	}
+	t = list_first_entry(&ctx->ended, struct spot_dev_timer,
+			     timer.entry.link);
+	list_del(&t->timer.entry.link);
+	spot_table_remove(ctx, t);
+	spot_call_put_object(call, t);
+}
+
+/* @t is idle now: its generation has ended. */
+static void spot_end(struct spot_call *call, struct spot_dev_timer *t)
+{
+	if (t->flags & SPOT_DEV_TELL_END)
+		spot_batch_push(&call->batch, &t->timer);
+	else
+		spot_bury(call, t);
+}
+
+/*
+ * What may start, and what becomes of that which may not. @t was popped from
+ * the queue; if the answer is no, it is somewhere else now.
+ */
+static bool spot_may_start(struct spot_call *call, struct spot_dev_timer *t)
+{
+	struct spot_batch *batch = &call->batch;
+	struct spot_lease *lease = t->timer.lease;
+
+	if (spot_has_ended(t))
+		return true;
+	if (lease) {
+		s64 until = lease->void_until[spot_timer_clock(&t->timer)];
+
+		if (!spot_lease_admit(lease,
+				      spot_batch_now(batch, SPOT_BOOTTIME))) {
+			spot_batch_hold(batch, &t->timer);
+			return false;
+		}
+		if (t->timer.entry.deadline <= until) {
+			if (spot_overrun_skip(&t->timer.overrun,
+					      &t->timer.entry.deadline, until)) {
+				spot_batch_resume(batch, &t->timer);
+			} else {
+				spot_batch_cancel(batch, &t->timer);
+				spot_end(call, t);
+			}
+			return false;
+		}
+	}
+	if (t->flags & SPOT_DEV_AFTER) {
+		if (spot_find_running(call->ctx, t->key)) {
+			spot_batch_hold(batch, &t->timer);
+			return false;
+		}
+		t->flags &= ~SPOT_DEV_AFTER;
+	}
+	return true;
+}
+
+/* Let a timer that was held go on, if nothing else holds it. */
+static void spot_unhold(struct spot_call *call, struct spot_dev_timer *t)
+{
+	if (spot_may_start(call, t))
+		spot_batch_resume(&call->batch, &t->timer);
+}
+
+/* The handler of @t, which is dying, has completed. */
+static void spot_end_dying(struct spot_call *call, struct spot_dev_timer *t)
+{
+	struct spot_ctx *ctx = call->ctx;
+	struct spot_wait *wait, *next;
+	struct spot_dev_timer *heir;
+
+	list_for_each_entry_safe(wait, next, &t->timer.entry.link, link) {
+		wait->result = t->result;
+		wait->started = t->timer.overrun.delivered;
+		/* the results come before it, see spot_wait_done() */
+		smp_store_release(&wait->done, true);
+	}
+	wake_up_all(&ctx->cancel_wait);
+
+	spot_batch_complete(&call->batch, &t->timer, false);
+	spot_end(call, t);
+
+	heir = spot_find(ctx, t->key, 0);
+	if (spot_timer_state(&heir->timer) == SPOT_HELD)
+		spot_unhold(call, heir);
+}
+
+/*
+ * Time, as the user means it
+ */
+
+/* From a time in the caller's time namespace to one of the machine. */
+static s64 spot_time_from_user(s64 time, enum spot_clock clock)
+{
+#ifdef CONFIG_TIME_NS
+	const struct timens_offsets *offsets =
+		&current->nsproxy->time_ns->offsets;
+	s64 offset = timespec64_to_ns(clock == SPOT_BOOTTIME ?
+				      &offsets->boottime : &offsets->monotonic);
+
+	if (check_sub_overflow(time, offset, &time))
+		return KTIME_MAX;
+	return max_t(s64, time, 0);
+#else
+	return time;
+#endif
+}
+
+static s64 spot_time_after(s64 now, s64 delay)
+{
+	return delay > KTIME_MAX - now ? KTIME_MAX : now + delay;
+}
+
+/*
+ * SPOTTIMER_IOC_REGISTER
+ */
+
+static int spot_register_check(const struct spottimer_register *e)
+{
+	const u32 known = SPOTTIMER_REG_ABSTIME | SPOTTIMER_REG_EXCL |
+			  SPOTTIMER_REG_REARM | SPOTTIMER_REG_MANUAL |
+			  SPOTTIMER_REG_CRITICAL;
+
+	if (e->flags & ~known || e->reserved)
+		return -EINVAL;
+	/* one says that there must be a timer, the other that there must not */
+	if (e->flags & SPOTTIMER_REG_EXCL &&
+	    (e->flags & SPOTTIMER_REG_REARM || e->generation))
+		return -EINVAL;
+	if (e->first < 0 || e->period < 0 || e->slack < 0)
+		return -EINVAL;
+	if (e->policy > SPOTTIMER_DELAY_NEXT)
+		return -EINVAL;
+	if (e->policy == SPOTTIMER_CATCH_UP && e->max_catch_up > INT_MAX)
+		return -EINVAL;
+	/* an owner always has an epoch, and no owner has none */
+	if (!e->owner != !e->epoch)
+		return -EINVAL;
+	switch (e->clock) {
+	case CLOCK_MONOTONIC:
+	case CLOCK_BOOTTIME:
+		break;
+	case CLOCK_REALTIME:
+		return -EOPNOTSUPP;
+	default:
+		return -EINVAL;
+	}
+	if (e->flags & SPOTTIMER_REG_CRITICAL && !capable(CAP_SYS_NICE))
+		return -EPERM;
+	return 0;
+}
+
+/* Fill in @t, which is idle, and start it. */
+static void spot_register_start(struct spot_call *call,
+				struct spot_dev_timer *t,
+				const struct spottimer_register *e,
+				struct spot_owner *owner)
+{
+	enum spot_clock clock = e->clock == CLOCK_BOOTTIME ? SPOT_BOOTTIME :
+							     SPOT_MONOTONIC;
+	struct spot_timer *timer = &t->timer;
+	u32 max = SPOT_SKIP_LATE;
+
+	if (e->policy == SPOTTIMER_DELAY_NEXT)
+		max = SPOT_DELAY_NEXT;
+	else if (e->policy == SPOTTIMER_CATCH_UP && e->max_catch_up)
+		max = e->max_catch_up;
+
+	spot_timer_init_queued(timer, clock, e->flags & SPOTTIMER_REG_CRITICAL,
+			       &call->ctx->queue);
+	if (e->flags & SPOTTIMER_REG_ABSTIME)
+		timer->entry.deadline = spot_time_from_user(e->first, clock);
+	else
+		timer->entry.deadline =
+			spot_time_after(spot_batch_now(&call->batch, clock),
+					e->first);
+	if (e->slack)
+		timer->entry.slack = min_t(u64, U32_MAX,
+					   div_u64(e->slack, spot_tick_ns));
+	spot_overrun_init(&timer->overrun, e->period, max);
+	if (owner) {
+		timer->lease = &owner->lease;
+		owner->refs++;
+	}
+
+	t->generation = ++call->ctx->generation;
+	t->key = e->key;
+	t->cookie = e->cookie;
+	t->taker = 0;
+	t->result = 0;
+	t->flags = e->policy |
+		   (e->flags & SPOTTIMER_REG_MANUAL ? SPOT_DEV_MANUAL : 0);
+	spot_batch_start(&call->batch, timer);
+}
+
+/*
+ * Register one timer. Return: 0, an error, or -EAGAIN if an object is needed
+ * and the call has none.
+ */
+static int spot_register_one(struct spot_call *call,
+			     struct spottimer_register *e)
+{
+	struct spot_ctx *ctx = call->ctx;
+	struct spot_dev_timer *t = spot_find(ctx, e->key, 0);
+	struct spot_owner *owner = NULL;
+	bool after = false;
+
+	if (t && spot_is_live(t)) {
+		if (e->flags & SPOTTIMER_REG_EXCL)
+			return -EEXIST;
+		if (e->generation && e->generation != t->generation)
+			return e->generation < t->generation ? -ESTALE : -ENOENT;
+	} else {
+		if (e->flags & SPOTTIMER_REG_REARM || e->generation)
+			return -ENOENT;
+		t = NULL;
+	}
+
+	if (e->owner) {
+		owner = xa_load(&ctx->owners, e->owner);
+		if (!owner)
+			return -EKEYEXPIRED;
+		if (owner->lease.epoch != e->epoch)
+			return -ESTALE;
+		if (!spot_lease_admit(&owner->lease,
+				      spot_batch_now(&call->batch,
+						     SPOT_BOOTTIME)))
+			return -EKEYEXPIRED;
+	}
+
+	if (t && spot_timer_state(&t->timer) != SPOT_RUNNING) {
+		struct spot_owner *last = spot_timer_owner(t);
+
+		/* the same object serves, and the old generation just goes */
+		after = t->flags & SPOT_DEV_AFTER;
+		spot_batch_cancel(&call->batch, &t->timer);
+		if (last)
+			spot_owner_put(last);
+		spot_register_start(call, t, e, owner);
+	} else {
+		/* a key that has a timer keeps it, whatever the limit is now */
+		if (!t && ctx->timers >= READ_ONCE(spot_max_timers))
+			return -ENOSPC;
+		if (!t && !spot_ctx_charge(ctx))
+			return -ENOSPC;
+		if (!call->free)
+			return -EAGAIN;
+		if (t) {
+			t->flags |= SPOT_DEV_DYING;
+			after = true;
+		} else {
+			after = spot_find_running(ctx, e->key);
+		}
+		t = call->object[--call->free];
+		spot_register_start(call, t, e, owner);
+		spot_table_insert(ctx, t);
+		ctx->timers++;
+	}
+	if (after)
+		t->flags |= SPOT_DEV_AFTER;
+	e->generation = t->generation;
+	return 0;
+}
+
+static void spot_register(struct spot_call *call, void *entries, unsigned int n)
+{
+	struct spottimer_register *e = entries;
+	struct spot_ctx *ctx = call->ctx;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (!e[i].error)
+			e[i].error = spot_register_check(&e[i]);
+
+	spot_table_resize(call, READ_ONCE(ctx->objects) + n);
+	spot_enter(call);
+	spot_table_move(call, SPOT_TABLE_STEP);
+	for (i = 0; i < n; i++) {
+		if (e[i].error)
+			continue;
+		e[i].error = spot_register_one(call, &e[i]);
+		if (e[i].error != -EAGAIN)
+			continue;
+
+		spot_leave(call);
+		call->free = kmem_cache_alloc_bulk(spot_cache, GFP_KERNEL, n - i,
+						   call->object);
+		spot_enter(call);
+		e[i].error = call->free ? spot_register_one(call, &e[i]) :
+					  -ENOMEM;
+	}
+	spot_leave(call);
+}
+
+/*
+ * SPOTTIMER_IOC_CANCEL
+ */
+
+#define SPOT_CANCEL_MANY	(SPOTTIMER_CANCEL_OWNER | SPOTTIMER_CANCEL_ALL)
+
+/*
+ * End a generation, or have it end when its handler completes.
+ *
+ * Return: 0 if it has ended; -EINPROGRESS if it will, and the caller cannot or
+ * does not want to wait; -EINTR if the caller has to wait, which is prepared;
+ * -ENOMEM if it cannot be, and nothing was done.
+ */
+static int spot_cancel_timer(struct spot_call *call, struct spot_dev_timer *t,
+			     u32 flags, struct spottimer_cancel __user *entry)
+{
+	bool nowait = flags & SPOTTIMER_CANCEL_NOWAIT;
+	struct spot_wait *wait;
+
+	if (spot_has_ended(t))
+		return 0;
+	if (spot_batch_cancel(&call->batch, &t->timer) != SPOT_RUNNING) {
+		spot_end(call, t);
+		return 0;
+	}
+	if (nowait || spot_is_handler(t)) {
+		t->flags |= SPOT_DEV_DYING | (nowait ? SPOT_DEV_TELL_END : 0);
+		return -EINPROGRESS;
+	}
+
+	wait = kmalloc(sizeof(*wait), GFP_NOWAIT | __GFP_ACCOUNT);
+	if (!wait)
+		return -ENOMEM;
+	wait->entry = entry;
+	wait->many = flags & SPOT_CANCEL_MANY;
+	wait->done = false;
+	list_add_tail(&wait->link, &t->timer.entry.link);
+	list_add_tail(&wait->more, &call->waits);
+	t->flags |= SPOT_DEV_DYING;
+	return -EINTR;
+}
+
+/* An entry that cancels many timers: those up to generation @last. */
+struct spot_cancel_many {
+	struct spottimer_cancel *e;
+	struct spottimer_cancel __user *entry;
+	u64 last;
+};
+
+static bool spot_cancel_visit(struct spot_call *call, struct spot_dev_timer *t,
+			      void *arg)
+{
+	struct spot_owner *owner = spot_timer_owner(t);
+	struct spot_cancel_many *many = arg;
+	struct spottimer_cancel *e = many->e;
+	s32 result = t->result;
+	int error;
+
+	if (!spot_is_live(t) || t->generation > many->last)
+		return false;
+	if (e->flags & SPOTTIMER_CANCEL_OWNER &&
+	    (!owner || owner->id != e->key))
+		return false;
+	if (e->error == -ENOMEM)
+		return false;
+
+	error = spot_cancel_timer(call, t, e->flags, many->entry);
+	/* what cannot be waited for stands above what will be */
+	if (error && (!e->error || e->error == -EINTR))
+		e->error = error;
+	if (error == -ENOMEM) {
+		e->error = error;
+		return false;
+	}
+	if (!error && !e->result)
+		e->result = result;
+	e->cancelled++;
+	return true;
+}
+
+static int spot_cancel_check(const struct spottimer_cancel *e)
+{
+	if (e->flags & ~(SPOTTIMER_CANCEL_NOWAIT | SPOT_CANCEL_MANY) ||
+	    e->reserved)
+		return -EINVAL;
+	if (!(e->flags & SPOT_CANCEL_MANY))
+		return 0;
+	if ((e->flags & SPOT_CANCEL_MANY) == SPOT_CANCEL_MANY || e->generation)
+		return -EINVAL;
+	/* owner 0 is none; all has no name */
+	if (!e->key != !!(e->flags & SPOTTIMER_CANCEL_ALL))
+		return -EINVAL;
+	return 0;
+}
+
+static void spot_cancel_one(struct spot_call *call, struct spottimer_cancel *e,
+			    struct spottimer_cancel __user *entry)
+{
+	struct spot_ctx *ctx = call->ctx;
+	struct spot_dev_timer *t = spot_find(ctx, e->key, e->generation);
+	bool ended;
+
+	if (!t) {
+		e->error = spot_not_found(ctx, e->key, e->generation);
+		return;
+	}
+	ended = spot_has_ended(t);
+	e->generation = t->generation;
+	e->started = t->timer.overrun.delivered;
+	e->result = t->result;
+	e->error = spot_cancel_timer(call, t, e->flags, entry);
+	if (e->error)
+		e->result = 0;
+	e->cancelled = !ended && e->error != -ENOMEM;
+}
+
+static void spot_cancel(struct spot_call *call, void *entries, unsigned int n)
+{
+	struct spottimer_cancel *e = entries;
+	struct spot_ctx *ctx = call->ctx;
+	unsigned int i;
+
+	spot_enter(call);
+	for (i = 0; i < n; i++) {
+		void __user *entry = call->entry + (size_t)i * call->stride;
+
+		if (!e[i].error)
+			e[i].error = spot_cancel_check(&e[i]);
+		if (e[i].error)
+			continue;
+		e[i].started = 0;
+		e[i].cancelled = 0;
+		e[i].result = 0;
+		if (e[i].flags & SPOT_CANCEL_MANY) {
+			struct spot_cancel_many many = {
+				.e = &e[i],
+				.entry = entry,
+				.last = ctx->generation,
+			};
+
+			spot_leave(call);
+			spot_walk(call, spot_cancel_visit, &many);
+			spot_enter(call);
+		} else {
+			spot_cancel_one(call, &e[i], entry);
+		}
+	}
+	spot_leave(call);
+}
+
+static bool spot_wait_done(struct spot_wait *wait)
+{
+	/* the results come after it, see spot_end_dying() */
+	return smp_load_acquire(&wait->done);
+}
+
+/* Wait for the handlers for which the call has to, and write the results. */
+static int spot_cancel_finish(struct spot_call *call)
+{
+	struct spot_ctx *ctx = call->ctx;
+	struct spottimer_cancel __user *last = NULL;
+	struct spot_wait *wait, *next;
+	bool interrupted = false;
+	s32 result = 0;
+	s32 error = 0;
+	int ret = 0;
+
+	list_for_each_entry_safe(wait, next, &call->waits, more) {
+		if (!interrupted)
+			interrupted = wait_event_interruptible(ctx->cancel_wait,
+							       spot_wait_done(wait));
+		if (interrupted) {
+			spin_lock_bh(&ctx->lock);
+			if (!wait->done)
+				list_del(&wait->link);
+			spin_unlock_bh(&ctx->lock);
+		}
+
+		/* the results of many go into one entry, with what is there */
+		if (wait->entry != last) {
+			last = wait->entry;
+			error = 0;
+			result = 0;
+			if (wait->many && (get_user(error, &last->error) ||
+					   get_user(result, &last->result)))
+				ret = -EFAULT;
+			if (error == -EINTR)
+				error = 0;
+		}
+		if (!wait->done)
+			error = -EINTR;
+		else if (!result)
+			result = wait->result;
+		if (put_user(error, &last->error) ||
+		    put_user(error ? 0 : result, &last->result) ||
+		    (!wait->many && wait->done &&
+		     put_user(wait->started, &last->started)))
+			ret = -EFAULT;
+		kfree(wait);
+	}
+	return ret;
+}
+
+/*
+ * SPOTTIMER_IOC_COMPLETE
+ */
+
+static int spot_complete_one(struct spot_call *call,
+			     const struct spottimer_complete *e)
+{
+	struct spot_ctx *ctx = call->ctx;
+	struct spot_dev_timer *t;
+
+	if (e->flags || e->reserved || e->result > 0 || e->result < -4095)
+		return -EINVAL;
+	t = spot_find_running(ctx, e->key);
+	if (!t || (e->generation && t->generation != e->generation))
+		return spot_not_found(ctx, e->key, e->generation);
+
+	t->result = e->result;
+	t->taker = 0;
+	if (t->flags & SPOT_DEV_DYING)
+		spot_end_dying(call, t);
+	else if (!spot_batch_complete(&call->batch, &t->timer, true))
+		spot_end(call, t);
+	return 0;
+}
+
+static void spot_complete(struct spot_call *call, void *entries, unsigned int n)
+{
+	struct spottimer_complete *e = entries;
+	unsigned int i;
+
+	spot_enter(call);
+	for (i = 0; i < n; i++)
+		if (!e[i].error)
+			e[i].error = spot_complete_one(call, &e[i]);
+	spot_leave(call);
+}
+
+/*
+ * SPOTTIMER_IOC_QUERY
+ */
+
+static int spot_query_one(struct spot_call *call, struct spottimer_query *e)
+{
+	struct spot_ctx *ctx = call->ctx;
+	struct spot_dev_timer *t;
+	struct spot_owner *owner;
+	s64 now;
+
+	if (e->flags || e->reserved)
+		return -EINVAL;
+	t = spot_find(ctx, e->key, e->generation);
+	if (!t)
+		return spot_not_found(ctx, e->key, e->generation);
+
+	owner = spot_timer_owner(t);
+	now = spot_batch_now(&call->batch, spot_timer_clock(&t->timer));
+	e->generation = t->generation;
+	e->cookie = t->cookie;
+	e->owner = owner ? owner->id : 0;
+	e->started = t->timer.overrun.delivered;
+	e->scheduled = t->timer.overrun.last;
+	e->period = t->timer.overrun.period;
+	e->policy = t->flags & SPOT_DEV_POLICY;
+	e->result = t->result;
+	e->state = spot_timer_state(&t->timer);
+	e->remaining = 0;
+	if (!e->state)
+		e->state = SPOTTIMER_ENDED;
+	else if (t->timer.entry.deadline > now)
+		e->remaining = t->timer.entry.deadline - now;
+	return 0;
+}
+
+static void spot_query(struct spot_call *call, void *entries, unsigned int n)
+{
+	struct spottimer_query *e = entries;
+	unsigned int i;
+
+	spot_enter(call);
+	for (i = 0; i < n; i++)
+		if (!e[i].error)
+			e[i].error = spot_query_one(call, &e[i]);
+	spot_leave(call);
+}
+
+/*
+ * SPOTTIMER_IOC_LEASE
+ */
+
+static void spot_owner_lapsed(struct spot_lease *lease)
+{
+	struct spot_owner *owner = container_of(lease, struct spot_owner, lease);
+	struct spot_ctx *ctx = owner->ctx;
+
+	spin_lock(&ctx->queue.lock);
+	owner->lapsed_epoch = READ_ONCE(lease->epoch);
+	if (list_empty(&owner->lapsed))
+		list_add_tail(&owner->lapsed, &ctx->lapsed);
+	spin_unlock(&ctx->queue.lock);
+	ctx->queue.notify(&ctx->queue);
+}
+
+/* The owner has lost its place in the table. */
+static void spot_owner_detach(struct spot_ctx *ctx, struct spot_owner *owner)
+{
+	spot_lease_revoke(&owner->lease);
+
+	spin_lock_bh(&ctx->lock);
+	/* it is on no list any more that it is not on already */
+	owner->unread = !list_empty(&owner->lapsed);
+	if (!owner->unread)
+		spot_owner_put(owner);
+	spin_unlock_bh(&ctx->lock);
+}
+
+static int spot_owner_grant(struct spot_call *call,
+			    const struct spottimer_lease *e, s64 deadline)
+{
+	struct spot_ctx *ctx = call->ctx;
+	struct spot_owner *old = xa_load(&ctx->owners, e->owner);
+	struct spot_owner *owner;
+
+	if (old && e->epoch <= old->lease.epoch)
+		return -ESTALE;
+	if (old && e->flags & SPOTTIMER_LEASE_ADOPT) {
+		spin_lock_bh(&ctx->lock);
+		spot_lease_grant(&old->lease, e->epoch, deadline);
+		spin_unlock_bh(&ctx->lock);
+		call->settle = true;
+		return 0;
+	}
+	if (!old && ctx->nr_owners >= READ_ONCE(spot_max_timers))
+		return -ENOSPC;
+
+	owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
+	if (!owner)
+		return -ENOMEM;
+	/* where there is an old one, the entry exists, and no memory is needed */
+	if (!old && xa_reserve(&ctx->owners, e->owner, GFP_KERNEL_ACCOUNT)) {
+		kfree(owner);
+		return -ENOMEM;
+	}
+	spot_lease_init(&owner->lease, spot_owner_lapsed);
+	owner->id = e->owner;
+	owner->ctx = ctx;
+	owner->refs = 1;
+	INIT_LIST_HEAD(&owner->lapsed);
+
+	spin_lock_bh(&ctx->lock);
+	if (old) {
+		old->replaced = true;
+		spot_lease_end(&old->lease);
+	} else {
+		ctx->nr_owners++;
+	}
+	spot_lease_grant(&owner->lease, e->epoch, deadline);
+	xa_store(&ctx->owners, e->owner, owner, GFP_NOWAIT);
+	spin_unlock_bh(&ctx->lock);
+
+	if (old) {
+		call->settle = true;
+		spot_owner_detach(ctx, old);
+	}
+	return 0;
+}
+
+static int spot_owner_revoke(struct spot_call *call,
+			     const struct spottimer_lease *e,
+			     struct spot_owner *owner)
+{
+	struct spot_ctx *ctx = call->ctx;
+	bool live = spot_lease_end(&owner->lease);
+
+	if (!(e->flags & SPOTTIMER_LEASE_FORGET)) {
+		if (!live)
+			return -EKEYEXPIRED;
+		spot_lease_revoke(&owner->lease);
+		return 0;
+	}
+
+	spin_lock_bh(&ctx->lock);
+	owner->replaced = true;
+	ctx->nr_owners--;
+	xa_erase(&ctx->owners, e->owner);
+	spin_unlock_bh(&ctx->lock);
+	call->settle = true;
+	spot_owner_detach(ctx, owner);
+	return 0;
+}
+
+static int spot_lease_check(const struct spottimer_lease *e)
+{
+	u32 known = SPOTTIMER_LEASE_ABSTIME;
+
+	switch (e->op) {
+	case SPOTTIMER_LEASE_GRANT:
+		known |= SPOTTIMER_LEASE_ADOPT;
+		break;
+	case SPOTTIMER_LEASE_RENEW:
+		break;
+	case SPOTTIMER_LEASE_REVOKE:
+		known = SPOTTIMER_LEASE_FORGET;
+		if (e->deadline)
+			return -EINVAL;
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (e->flags & ~known || e->reserved || !e->owner || !e->epoch)
+		return -EINVAL;
+	return 0;
+}
+
+static int spot_lease_one(struct spot_call *call,
+			  const struct spottimer_lease *e)
+{
+	s64 now = spot_clock_now(SPOT_BOOTTIME);
+	s64 deadline = e->deadline;
+	struct spot_owner *owner;
+	int ret = spot_lease_check(e);
+
+	if (ret)
+		return ret;
+	if (e->op != SPOTTIMER_LEASE_REVOKE) {
+		if (e->flags & SPOTTIMER_LEASE_ABSTIME)
+			deadline = spot_time_from_user(deadline, SPOT_BOOTTIME);
+		else if (deadline > 0)
+			deadline = spot_time_after(now, deadline);
+		if (e->deadline <= 0 || deadline <= now)
+			return -EINVAL;
+	}
+	if (e->op == SPOTTIMER_LEASE_GRANT)
+		return spot_owner_grant(call, e, deadline);
+
+	owner = xa_load(&call->ctx->owners, e->owner);
+	if (!owner)
+		return -EKEYEXPIRED;
+	if (owner->lease.epoch != e->epoch)
+		return -ESTALE;
+	if (e->op == SPOTTIMER_LEASE_RENEW)
+		return spot_lease_renew(&owner->lease, deadline);
+	return spot_owner_revoke(call, e, owner);
+}
+
+static void spot_lease(struct spot_call *call, void *entries, unsigned int n)
+{
+	struct spottimer_lease *e = entries;
+	unsigned int i;
+
+	mutex_lock(&call->ctx->owner_mutex);
+	for (i = 0; i < n; i++)
+		if (!e[i].error)
+			e[i].error = spot_lease_one(call, &e[i]);
+	mutex_unlock(&call->ctx->owner_mutex);
+}
+
+/* Leases have changed: end what was left behind, resume what was adopted. */
+static bool spot_settle_visit(struct spot_call *call, struct spot_dev_timer *t,
+			      void *arg)
+{
+	struct spot_owner *owner = spot_timer_owner(t);
+
+	if (!owner || !spot_is_live(t))
+		return false;
+	if (owner->replaced) {
+		if (spot_batch_cancel(&call->batch, &t->timer) == SPOT_RUNNING)
+			t->flags |= SPOT_DEV_DYING;
+		else
+			spot_end(call, t);
+		return true;
+	}
+	if (spot_timer_state(&t->timer) != SPOT_HELD)
+		return false;
+	spot_unhold(call, t);
+	return !spot_is_live(t);
+}
+
+/*
+ * Reading
+ */
+
+/* What a record was made of; the timer, or else the owner */
+struct spot_pick {
+	struct spot_dev_timer *timer;
+	struct spot_owner *owner;
+};
+
+static void spot_record_timer(struct spot_call *call, struct spot_dev_timer *t,
+			      struct spottimer_record *rec)
+{
+	struct spot_owner *owner = spot_timer_owner(t);
+	struct spot_overrun overrun = t->timer.overrun;
+	s64 due = t->timer.entry.deadline;
+	struct spot_tick tick = { .delivery_index = overrun.delivered };
+
+	rec->key = t->key;
+	rec->generation = t->generation;
+	rec->cookie = t->cookie;
+	rec->owner = owner ? owner->id : 0;
+	rec->result = 0;
+	if (spot_has_ended(t)) {
+		rec->flags = SPOTTIMER_REC_END;
+		rec->result = t->result;
+	} else {
+		s64 now = spot_batch_now(&call->batch,
+					 spot_timer_clock(&t->timer));
+
+		spot_overrun_take(&overrun, &due, max(now, due), &tick);
+		rec->flags = SPOTTIMER_REC_TICK;
+		if (t->flags & SPOT_DEV_MANUAL)
+			rec->flags |= SPOTTIMER_REC_MANUAL;
+		if (t->timer.entry.user & SPOT_TIMER_CRITICAL)
+			rec->flags |= SPOTTIMER_REC_CRITICAL;
+		if (!overrun.period)
+			rec->flags |= SPOTTIMER_REC_LAST;
+	}
+	rec->delivery_index = tick.delivery_index;
+	rec->scheduled_index = tick.scheduled_index;
+	rec->skipped_ticks = tick.skipped_ticks;
+}
+
+static void spot_record_owner(struct spot_owner *owner,
+			      struct spottimer_record *rec)
+{
+	memset(rec, 0, sizeof(*rec));
+	rec->generation = owner->lapsed_epoch;
+	rec->owner = owner->id;
+	rec->flags = SPOTTIMER_REC_LEASE;
+}
+
+/*
+ * Take up to @n things off the queue that can be read now. What is on it but
+ * cannot start goes where it belongs. Return: how many were taken.
+ */
+static unsigned int spot_collect(struct spot_call *call, struct spot_pick *pick,
+				 unsigned int n)
+{
+	struct spot_ctx *ctx = call->ctx;
+	struct spot_queue *queue = &ctx->queue;
+	unsigned int got = 0;
+
+	spin_lock(&queue->lock);
+	while (got < n && !list_empty(&ctx->lapsed)) {
+		pick[got].timer = NULL;
+		pick[got].owner = list_first_entry(&ctx->lapsed,
+						   struct spot_owner, lapsed);
+		list_del_init(&pick[got++].owner->lapsed);
+	}
+	spin_unlock(&queue->lock);
+
+	while (got < n) {
+		unsigned int i, popped = got;
+
+		spin_lock(&queue->lock);
+		while (popped < n) {
+			struct spot_timer *timer = spot_queue_pop(queue);
+
+			if (!timer)
+				break;
+			pick[popped++].timer = spot_dev_timer(timer);
+		}
+		spin_unlock(&queue->lock);
+		if (popped == got)
+			break;
+		for (i = got; i < popped; i++)
+			if (spot_may_start(call, pick[i].timer))
+				pick[got++].timer = pick[i].timer;
+	}
+	return got;
+}
+
+/* Put back what was collected but not read. */
+static void spot_uncollect(struct spot_call *call, struct spot_pick *pick,
+			   unsigned int n)
+{
+	struct spot_ctx *ctx = call->ctx;
+	struct spot_queue *queue = &ctx->queue;
+
+	spin_lock(&queue->lock);
+	while (n--) {
+		if (pick[n].timer)
+			spot_queue_unpop(queue, &pick[n].timer->timer);
+		else if (list_empty(&pick[n].owner->lapsed))
+			list_add(&pick[n].owner->lapsed, &ctx->lapsed);
+	}
+	spin_unlock(&queue->lock);
+}
+
+/* A record has been read: begin the handler, or forget what it told. */
+static void spot_commit(struct spot_call *call, struct spot_pick *pick)
+{
+	struct spot_dev_timer *t = pick->timer;
+	struct spot_tick tick;
+
+	if (!t) {
+		if (pick->owner->unread)
+			spot_owner_put(pick->owner);
+		return;
+	}
+	if (spot_has_ended(t)) {
+		spot_bury(call, t);
+		return;
+	}
+
+	spot_batch_take(&call->batch, &t->timer, &tick);
+	if (t->flags & SPOT_DEV_MANUAL) {
+		INIT_LIST_HEAD(&t->timer.entry.link);
+		t->flags &= ~SPOT_DEV_BY_PROCESS;
+		t->taker = current->pid;
+		/* a worker reads for some thread of its process */
+		if (current->flags & PF_IO_WORKER) {
+			t->flags |= SPOT_DEV_BY_PROCESS;
+			t->taker = current->tgid;
+		}
+	} else if (!spot_batch_complete(&call->batch, &t->timer, true)) {
+		spot_end(call, t);
+	}
+}
+
+/* Whether a read would return something. */
+static bool spot_readable(struct spot_ctx *ctx)
+{
+	struct spot_call call;
+	struct spot_pick pick;
+	bool readable;
+
+	spot_call_init(&call, ctx);
+	spot_enter(&call);
+	readable = spot_collect(&call, &pick, 1);
+	if (readable)
+		spot_uncollect(&call, &pick, 1);
+	spot_leave(&call);
+	spot_call_free_objects(&call);
+	return readable;
+}
+
+/* Read what there is. Return: bytes, 0 if there is nothing, or -EFAULT. */
+static ssize_t spot_read_records(struct spot_call *call, struct iov_iter *to)
+{
+	const size_t size = sizeof(struct spottimer_record);
+	struct spottimer_record rec[SPOT_READ_CHUNK];
+	struct spot_pick pick[SPOT_READ_CHUNK];
+	unsigned int tries = 0;
+	ssize_t total = 0;
+
+	while (iov_iter_count(to) >= size) {
+		unsigned int n = min_t(size_t, iov_iter_count(to) / size,
+				       SPOT_READ_CHUNK);
+		unsigned int i, whole;
+		size_t copied;
+
+		spot_enter(call);
+		n = spot_collect(call, pick, n);
+		for (i = 0; i < n; i++) {
+			if (pick[i].timer)
+				spot_record_timer(call, pick[i].timer, &rec[i]);
+			else
+				spot_record_owner(pick[i].owner, &rec[i]);
+		}
+		spot_batch_unlock(&call->batch);
+
+		pagefault_disable();
+		copied = copy_to_iter(rec, n * size, to);
+		pagefault_enable();
+		whole = copied / size;
+		iov_iter_revert(to, copied % size);
+
+		spot_uncollect(call, pick + whole, n - whole);
+		for (i = 0; i < whole; i++)
+			spot_commit(call, &pick[i]);
+		spot_leave(call);
+
+		total += whole * size;
+		if (!n)
+			break;
+		if (whole) {
+			tries = 0;
+		} else if (++tries > SPOT_READ_CHUNK ||
+			   fault_in_iov_iter_writeable(to, size)) {
+			return total ?: -EFAULT;
+		}
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	}
+	return total;
+}
+
+static ssize_t spot_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct spot_ctx *ctx = iocb->ki_filp->private_data;
+	bool nonblock = iocb->ki_filp->f_flags & O_NONBLOCK ||
+			iocb->ki_flags & IOCB_NOWAIT;
+	struct spot_call call;
+	ssize_t ret;
+
+	if (iov_iter_count(to) < sizeof(struct spottimer_record))
+		return -EINVAL;
+
+	spot_call_init(&call, ctx);
+	for (;;) {
+		ret = spot_read_records(&call, to);
+		if (ret)
+			break;
+		if (nonblock) {
+			ret = -EAGAIN;
+			break;
+		}
+		ret = wait_event_interruptible_exclusive(ctx->read_wait,
+							 spot_readable(ctx));
+		if (ret)
+			break;
+	}
+	spot_call_free_objects(&call);
+
+	/* one reader is woken at a time, and wakes the next if there is more */
+	if (wq_has_sleeper(&ctx->read_wait) && spot_readable(ctx))
+		wake_up_interruptible_poll(&ctx->read_wait,
+					   EPOLLIN | EPOLLRDNORM);
+	return ret;
+}
+
+static __poll_t spot_poll(struct file *file, struct poll_table_struct *wait)
+{
+	struct spot_ctx *ctx = file->private_data;
+
+	poll_wait(file, &ctx->read_wait, wait);
+	return spot_readable(ctx) ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+static void spot_ctx_notify(struct spot_queue *queue)
+{
+	struct spot_ctx *ctx = container_of(queue, struct spot_ctx, queue);
+
+	if (wq_has_sleeper(&ctx->read_wait))
+		wake_up_interruptible_poll(&ctx->read_wait,
+					   EPOLLIN | EPOLLRDNORM);
+}
+
+/*
+ * ioctl: one place that copies
+ */
+
+/**
+ * struct spot_op - an ioctl that takes a batch of entries
+ * @size: size of an entry
+ * @error: offset of its error field
+ * @work: works on entries in kernel memory, those with an error excepted
+ */
+struct spot_op {
+	unsigned int size;
+	unsigned int error;
+	void (*work)(struct spot_call *call, void *entries, unsigned int n);
+};
+
+#define SPOT_OP(nr, name)						\
+	[_IOC_NR(nr)] = {						\
+		.size = sizeof(struct spottimer_##name),		\
+		.error = offsetof(struct spottimer_##name, error),	\
+		.work = spot_##name,					\
+	}
+
+static const struct spot_op spot_ops[] = {
+	SPOT_OP(SPOTTIMER_IOC_REGISTER, register),
+	SPOT_OP(SPOTTIMER_IOC_CANCEL, cancel),
+	SPOT_OP(SPOTTIMER_IOC_COMPLETE, complete),
+	SPOT_OP(SPOTTIMER_IOC_LEASE, lease),
+	SPOT_OP(SPOTTIMER_IOC_QUERY, query),
+};
+
+/*
+ * Copy in up to @n entries, and see that their errors can be written: an entry
+ * whose result cannot be told is not worked on. Return: how many could be.
+ */
+static unsigned int spot_copy_in(struct spot_call *call,
+				 const struct spot_op *op, void *entries,
+				 unsigned int n)
+{
+	bool copied = call->stride == op->size &&
+		      !copy_from_user(entries, call->entry, n * op->size);
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		void __user *from = call->entry + (size_t)i * call->stride;
+		void *entry = entries + i * op->size;
+		int ret = 0;
+
+		if (!copied)
+			ret = copy_struct_from_user(entry, op->size, from,
+						    call->stride);
+		if (ret && ret != -E2BIG)
+			break;
+		*(s32 *)(entry + op->error) = ret;
+		if (put_user(ret, (s32 __user *)(from + op->error)))
+			break;
+	}
+	return i;
+}
+
+/* Copy out @n entries. One that was too large was not copied in either. */
+static int spot_copy_out(struct spot_call *call, const struct spot_op *op,
+			 void *entries, unsigned int n)
+{
+	unsigned int i;
+
+	if (call->stride == op->size)
+		return copy_to_user(call->entry, entries, n * op->size) ?
+		       -EFAULT : 0;
+
+	for (i = 0; i < n; i++) {
+		void __user *to = call->entry + (size_t)i * call->stride;
+		void *entry = entries + i * op->size;
+
+		if (*(s32 *)(entry + op->error) != -E2BIG &&
+		    copy_to_user(to, entry, op->size))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+static long spot_ioctl_entries(struct spot_call *call, const struct spot_op *op,
+			       const struct spottimer_batch *b)
+{
+	unsigned int size = min(b->count, SPOT_CHUNK) * op->size;
+	void *entries = kvmalloc(size, GFP_KERNEL);
+	unsigned int done = 0;
+	int ret = 0;
+
+	if (!entries)
+		return -ENOMEM;
+
+	call->stride = b->stride;
+	while (done < b->count && !ret) {
+		unsigned int want = min(b->count - done, SPOT_CHUNK), n;
+
+		call->entry = u64_to_user_ptr(b->entries +
+					      (u64)done * b->stride);
+		n = spot_copy_in(call, op, entries, want);
+		if (n) {
+			op->work(call, entries, n);
+			ret = spot_copy_out(call, op, entries, n);
+			done += n;
+		}
+		if (n < want)
+			ret = -EFAULT;
+		else if (signal_pending(current))
+			ret = -EINTR;
+		cond_resched();
+	}
+	kvfree(entries);
+	return done ?: ret;
+}
+
+static long spot_ioctl_batch(struct spot_ctx *ctx, const struct spot_op *op,
+			     void __user *arg, unsigned int size)
+{
+	struct spottimer_batch b;
+	struct spot_call *call;
+	long ret;
+
+	if (size < sizeof(b))
+		return -EINVAL;
+	ret = copy_struct_from_user(&b, sizeof(b), arg, size);
+	if (ret)
+		return ret;
+	if (!b.count || b.count > INT_MAX || b.flags || b.reserved)
+		return -EINVAL;
+	if (b.stride < op->size || b.stride % 8 || b.stride > PAGE_SIZE)
+		return -EINVAL;
+
+	call = kmalloc(sizeof(*call), GFP_KERNEL);
+	if (!call)
+		return -ENOMEM;
+	spot_call_init(call, ctx);
+	ret = spot_ioctl_entries(call, op, &b);
+	if (call->settle)
+		spot_walk(call, spot_settle_visit, NULL);
+	if (!list_empty(&call->waits) && spot_cancel_finish(call))
+		ret = -EFAULT;
+	spot_table_resize(call, READ_ONCE(ctx->objects));
+	spot_call_free_objects(call);
+	kfree(call);
+	return ret;
+}
+
+static long spot_ioctl_info(void __user *arg, unsigned int size)
+{
+	struct spottimer_info info = {
+		.tick_ns = spot_tick_ns,
+		.max_timers = READ_ONCE(spot_max_timers),
+		.max_user_timers = READ_ONCE(spot_max_user_timers),
+		.clocks = BIT(CLOCK_MONOTONIC) | BIT(CLOCK_BOOTTIME),
+		.record_size = sizeof(struct spottimer_record),
+		.ended = SPOT_ENDED_MAX,
+	};
+
+	if (size < sizeof(info))
+		return -EINVAL;
+	if (copy_to_user(arg, &info, sizeof(info)) ||
+	    clear_user(arg + sizeof(info), size - sizeof(info)))
+		return -EFAULT;
+	return 0;
+}
+
+static long spot_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	void __user *argp = (void __user *)arg;
+	unsigned int nr = _IOC_NR(cmd);
+
+	if (_IOC_TYPE(cmd) != SPOTTIMER_IOC_MAGIC)
+		return -ENOTTY;
+	if (nr == _IOC_NR(SPOTTIMER_IOC_INFO))
+		return spot_ioctl_info(argp, _IOC_SIZE(cmd));
+	if (nr >= ARRAY_SIZE(spot_ops))
+		return -ENOTTY;
+	return spot_ioctl_batch(file->private_data, &spot_ops[nr], argp,
+				_IOC_SIZE(cmd));
+}
+
+/*
+ * Open, close, and what can be seen
+ */
+
+static struct spot_user *spot_user_get(kuid_t uid)
+{
+	struct spot_user *user;
+
+	mutex_lock(&spot_users_mutex);
+	list_for_each_entry(user, &spot_users, link)
+		if (uid_eq(user->uid, uid))
+			goto found;
+	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	if (user) {
+		user->uid = uid;
+		list_add(&user->link, &spot_users);
+found:
+		user->refs++;
+	}
+	mutex_unlock(&spot_users_mutex);
+	return user;
+}
+
+static void spot_user_put(struct spot_user *user)
+{
+	mutex_lock(&spot_users_mutex);
+	if (!--user->refs) {
+		list_del(&user->link);
+		kfree(user);
+	}
+	mutex_unlock(&spot_users_mutex);
+}
+
+static int spot_open(struct inode *inode, struct file *file)
+{
+	struct spot_ctx *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
+
+	if (!ctx)
+		return -ENOMEM;
+	ctx->table.bits = SPOT_TABLE_BITS;
+	ctx->table.bucket = kvcalloc(1UL << SPOT_TABLE_BITS,
+				     sizeof(*ctx->table.bucket),
+				     GFP_KERNEL_ACCOUNT);
+	ctx->user = spot_user_get(current_euid());
+	if (!ctx->table.bucket || !ctx->user) {
+		if (ctx->user)
+			spot_user_put(ctx->user);
+		kvfree(ctx->table.bucket);
+		kfree(ctx);
+		return -ENOMEM;
+	}
+	spin_lock_init(&ctx->lock);
+	ctx->mult = get_random_u64() | 1;
+	INIT_LIST_HEAD(&ctx->ended);
+	xa_init(&ctx->owners);
+	spot_queue_init(&ctx->queue, spot_ctx_notify);
+	INIT_LIST_HEAD(&ctx->lapsed);
+	init_waitqueue_head(&ctx->read_wait);
+	init_waitqueue_head(&ctx->cancel_wait);
+	mutex_init(&ctx->owner_mutex);
+	mutex_init(&ctx->resize_mutex);
+	file->private_data = ctx;
+	file->f_mode |= FMODE_NOWAIT;
+	return stream_open(inode, file);
+}
+
+/* Free all timers of a table. Nobody else uses the context any more. */
+static void spot_table_free(struct spot_call *call, struct spot_table *table)
+{
+	unsigned int i, done = 0;
+
+	for (i = 0; table->bucket && i < 1U << table->bits; i++) {
+		while (table->bucket[i]) {
+			struct spot_dev_timer *t = table->bucket[i];
+
+			table->bucket[i] = t->next;
+			if (!spot_has_ended(t))
+				spot_batch_cancel(&call->batch, &t->timer);
+			if (t->timer.lease)
+				spot_owner_put(spot_timer_owner(t));
+			spot_call_put_object(call, t);
+			done++;
+		}
+		if (++done >= SPOT_TABLE_STEP) {
+			spot_leave(call);
+			cond_resched();
+			spot_enter(call);
+			done = 0;
+		}
+	}
+}
+
+static int spot_release(struct inode *inode, struct file *file)
+{
+	struct spot_ctx *ctx = file->private_data;
+	struct spot_owner *owner, *next;
+	struct spot_call call;
+	unsigned long id;
+
+	spot_call_init(&call, ctx);
+
+	/* no lease lapses any more, and an owner is freed with its last timer */
+	xa_for_each(&ctx->owners, id, owner) {
+		spot_owner_detach(ctx, owner);
+		cond_resched();
+	}
+	xa_destroy(&ctx->owners);
+
+	spot_enter(&call);
+	spot_table_free(&call, &ctx->old);
+	spot_table_free(&call, &ctx->table);
+	list_for_each_entry_safe(owner, next, &ctx->lapsed, lapsed)
+		spot_owner_put(owner);
+	spot_leave(&call);
+	spot_call_free_objects(&call);
+	kvfree(ctx->old.bucket);
+	kvfree(ctx->table.bucket);
+
+	atomic_long_sub(ctx->charged, &ctx->user->timers);
+	spot_user_put(ctx->user);
+	kfree_rcu(ctx, rcu);
+	return 0;
+}
+
+/* For fdinfo: how many timers are in which state, and when the next is due. */
+struct spot_census {
+	unsigned int n[SPOTTIMER_ENDED + 1];
+	s64 next;
+};
+
+static bool spot_census_visit(struct spot_call *call, struct spot_dev_timer *t,
+			      void *arg)
+{
+	enum spot_state state = spot_timer_state(&t->timer);
+	struct spot_census *census = arg;
+
+	census->n[state ?: SPOTTIMER_ENDED]++;
+	if (state == SPOT_PENDING)
+		census->next = min(census->next, t->timer.entry.deadline -
+				   spot_batch_now(&call->batch,
+						  spot_timer_clock(&t->timer)));
+	return false;
+}
+
+static void spot_show_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct spot_ctx *ctx = file->private_data;
+	struct spot_census census = { .next = S64_MAX };
+	struct spot_call call;
+	size_t memory;
+
+	spot_call_init(&call, ctx);
+	spot_walk(&call, spot_census_visit, &census);
+	spot_call_free_objects(&call);
+
+	spin_lock_bh(&ctx->lock);
+	memory = sizeof(*ctx) + ctx->objects * sizeof(struct spot_dev_timer) +
+		 ctx->nr_owners * sizeof(struct spot_owner) +
+		 (sizeof(void *) << ctx->table.bits);
+	if (ctx->old.bucket)
+		memory += sizeof(void *) << ctx->old.bits;
+	seq_printf(m, "registered:\t%u\n", ctx->timers);
+	seq_printf(m, "owners:\t%u\n", ctx->nr_owners);
+	spin_unlock_bh(&ctx->lock);
+
+	seq_printf(m, "pending:\t%u\n", census.n[SPOTTIMER_PENDING]);
+	seq_printf(m, "ready:\t%u\n", census.n[SPOTTIMER_READY]);
+	seq_printf(m, "running:\t%u\n", census.n[SPOTTIMER_RUNNING]);
+	seq_printf(m, "held:\t%u\n", census.n[SPOTTIMER_HELD]);
+	seq_printf(m, "ended:\t%u\n", census.n[SPOTTIMER_ENDED]);
+	if (census.next < S64_MAX)
+		seq_printf(m, "next:\t%lld\n", max_t(s64, census.next, 0));
+	seq_printf(m, "memory:\t%zu\n", memory);
+}
+
+static const struct file_operations spot_fops = {
+	.owner		= THIS_MODULE,
+	.open		= spot_open,
+	.release	= spot_release,
+	.read_iter	= spot_read_iter,
+	.poll		= spot_poll,
+	.unlocked_ioctl	= spot_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.show_fdinfo	= spot_show_fdinfo,
+};
+
+/* For everybody, like timerfd_create(): what it takes is charged and limited. */
+static struct miscdevice spot_misc = {
+	.minor	= MISC_DYNAMIC_MINOR,
+	.name	= "spottimer",
+	.fops	= &spot_fops,
+	.mode	= 0666,
+};
+
+static int spot_counters_show(struct seq_file *m, void *unused)
+{
+	spot_engine_show(m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(spot_counters);
+
+static struct dentry *spot_debugfs;
+
+static int __init spot_init(void)
+{
+	int ret = spot_engine_init();
+
+	if (ret)
+		return ret;
+	spot_cache = kmem_cache_create("spottimer",
+				       sizeof(struct spot_dev_timer), 0,
+				       SLAB_HWCACHE_ALIGN | SLAB_ACCOUNT, NULL);
+	if (!spot_cache) {
+		ret = -ENOMEM;
+		goto err_engine;
+	}
+	ret = misc_register(&spot_misc);
+	if (ret)
+		goto err_cache;
+
+	spot_debugfs = debugfs_create_dir("spottimer", NULL);
+	debugfs_create_file("counters", 0444, spot_debugfs, NULL,
+			    &spot_counters_fops);
+	return 0;
+
+err_cache:
+	kmem_cache_destroy(spot_cache);
+err_engine:
+	spot_engine_exit();
+	return ret;
+}
+
+static void __exit spot_exit(void)
+{
+	debugfs_remove(spot_debugfs);
+	misc_deregister(&spot_misc);
+	/* contexts and owners that are still to be freed */
+	rcu_barrier();
+	kmem_cache_destroy(spot_cache);
+	spot_engine_exit();
+}
+
+module_init(spot_init);
+module_exit(spot_exit);
+
+MODULE_DESCRIPTION("Timers by the hundred thousand on a per-CPU timing wheel");
+MODULE_AUTHOR("The spottimer maintainers");
+MODULE_LICENSE("GPL");
