@@ -1856,23 +1856,23 @@ static void spot_user_put(struct spot_user *user)
 	mutex_unlock(&spot_users_mutex);
 }
 
-static int spot_open(struct inode *inode, struct file *file)
+static struct spot_ctx *spot_ctx_new(kuid_t uid)
 {
 	struct spot_ctx *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
 
 	if (!ctx)
-		return -ENOMEM;
+		return NULL;
 	ctx->table.bits = SPOT_TABLE_BITS;
 	ctx->table.bucket = kvcalloc(1UL << SPOT_TABLE_BITS,
 				     sizeof(*ctx->table.bucket),
 				     GFP_KERNEL_ACCOUNT);
-	ctx->user = spot_user_get(current_euid());
+	ctx->user = spot_user_get(uid);
 	if (!ctx->table.bucket || !ctx->user) {
 		if (ctx->user)
 			spot_user_put(ctx->user);
 		kvfree(ctx->table.bucket);
 		kfree(ctx);
-		return -ENOMEM;
+		return NULL;
 	}
 	spin_lock_init(&ctx->lock);
 	ctx->mult = get_random_u64() | 1;
@@ -1884,9 +1884,7 @@ static int spot_open(struct inode *inode, struct file *file)
 	init_waitqueue_head(&ctx->cancel_wait);
 	mutex_init(&ctx->owner_mutex);
 	mutex_init(&ctx->resize_mutex);
-	file->private_data = ctx;
-	file->f_mode |= FMODE_NOWAIT;
-	return stream_open(inode, file);
+	return ctx;
 }
 
 /* Free all timers of a table. Nobody else uses the context any more. */
@@ -1915,9 +1913,8 @@ static void spot_table_free(struct spot_call *call, struct spot_table *table)
 	}
 }
 
-static int spot_release(struct inode *inode, struct file *file)
+static void spot_ctx_free(struct spot_ctx *ctx)
 {
-	struct spot_ctx *ctx = file->private_data;
 	struct spot_owner *owner, *next;
 	struct spot_call call;
 	unsigned long id;
@@ -1944,6 +1941,22 @@ static int spot_release(struct inode *inode, struct file *file)
 	atomic_long_sub(ctx->charged, &ctx->user->timers);
 	spot_user_put(ctx->user);
 	kfree_rcu(ctx, rcu);
+}
+
+static int spot_open(struct inode *inode, struct file *file)
+{
+	struct spot_ctx *ctx = spot_ctx_new(current_euid());
+
+	if (!ctx)
+		return -ENOMEM;
+	file->private_data = ctx;
+	file->f_mode |= FMODE_NOWAIT;
+	return stream_open(inode, file);
+}
+
+static int spot_release(struct inode *inode, struct file *file)
+{
+	spot_ctx_free(file->private_data);
 	return 0;
 }
 
@@ -2071,3 +2084,7 @@ module_exit(spot_exit);
 MODULE_DESCRIPTION("Timers by the hundred thousand on a per-CPU timing wheel");
 MODULE_AUTHOR("The spottimer maintainers");
 MODULE_LICENSE("GPL");
+
+#if IS_ENABLED(CONFIG_SPOTTIMER_KUNIT_TEST)
+#include "kunit/spot_dev_test.c"
+#endif

@@ -30,7 +30,9 @@
  * @lease: the lease
  * @now: the time, CLOCK_BOOTTIME
  *
- * Any context. Once it has said no, it says no until the next grant.
+ * Any context.
+ *
+ * Return: whether it may. Once the answer is no, it is no until the next grant.
  */
 bool spot_lease_admit(struct spot_lease *lease, s64 now)
 {
@@ -133,7 +135,9 @@ int spot_lease_renew(struct spot_lease *lease, s64 deadline)
  * spot_lease_end - make the deadline come now
  * @lease: the lease
  *
- * Any context. Return: whether it had not come yet.
+ * Any context.
+ *
+ * Return: whether it had not come yet.
  */
 bool spot_lease_end(struct spot_lease *lease)
 {

@@ -243,7 +243,9 @@ static const clockid_t spot_clock_id[SPOT_NR_CLOCKS] = {
  * spot_clock_now - what time it is
  * @clock: on which clock
  *
- * Any context. Return: nanoseconds.
+ * Any context.
+ *
+ * Return: nanoseconds.
  */
 s64 spot_clock_now(enum spot_clock clock)
 {
@@ -317,7 +319,9 @@ static void spot_timer_set_state(struct spot_timer *timer,
  * spot_timer_state - where a timer is
  * @timer: the timer
  *
- * A PENDING timer may be READY or HELD the next moment.
+ * Any context.
+ *
+ * Return: the state. A PENDING timer may be READY or HELD the next moment.
  */
 enum spot_state spot_timer_state(const struct spot_timer *timer)
 {
@@ -327,6 +331,8 @@ enum spot_state spot_timer_state(const struct spot_timer *timer)
 /**
  * spot_timer_clock - on which clock a timer runs
  * @timer: the timer
+ *
+ * Return: the clock.
  */
 enum spot_clock spot_timer_clock(const struct spot_timer *timer)
 {
@@ -1141,6 +1147,8 @@ static int spot_cpu_dead(unsigned int n)
 /**
  * spot_base_here - the base of this CPU
  * @clock: the clock
+ *
+ * Return: the base.
  */
 struct spot_base *spot_base_here(enum spot_clock clock)
 {

@@ -83,6 +83,8 @@ void spot_tick_len_init(struct spot_tick_len *tick, u32 ns)
  * spot_tick_floor - the last wheel tick at or before a time
  * @tick: length of a wheel tick
  * @ns: the time; one before 0 counts as 0
+ *
+ * Return: the wheel tick.
  */
 u64 spot_tick_floor(const struct spot_tick_len *tick, s64 ns)
 {
@@ -95,6 +97,8 @@ u64 spot_tick_floor(const struct spot_tick_len *tick, s64 ns)
  * spot_tick_ceil - the first wheel tick at or after a time
  * @tick: length of a wheel tick
  * @ns: the time; one before 0 counts as 0
+ *
+ * Return: the wheel tick.
  */
 u64 spot_tick_ceil(const struct spot_tick_len *tick, s64 ns)
 {
@@ -265,12 +269,16 @@ bool spot_wheel_next(const struct spot_wheel *w, u64 *tick)
 	unsigned int level, shift;
 	u64 turn;
 
-	if (w->cascading || !list_empty(&w->due)) {
+	if (!list_empty(&w->due)) {
 		*tick = w->processed;
 		return true;
 	}
 	if (!w->levels)
 		return false;
+	if (w->cascading) {
+		*tick = w->processed;
+		return true;
+	}
 
 	level = __ffs(w->levels);
 	shift = level * SPOT_WHEEL_BITS;
@@ -295,6 +303,8 @@ void spot_wheel_forward(struct spot_wheel *w, u64 now)
 		return;
 	if (spot_wheel_next(w, &next) && next <= now)
 		return;
+	/* a cascade may have been left without entries */
+	w->cascading = 0;
 	w->processed = now;
 }
 

@@ -1,0 +1,870 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of contexts on the engine, with a clock of their own.
+ *
+ * Included by spot_dev.c, for they call what ioctl and read call once they
+ * have copied in. The clock stands still unless a test moves it, and no hrtimer
+ * is armed: the tests run the passes that it would run.
+ */
+#include <kunit/static_stub.h>
+#include <kunit/test.h>
+
+#define MS		((s64)NSEC_PER_MSEC)
+#define DEV_NR_RECORDS	256
+
+struct dev_test {
+	struct spot_ctx *ctx;
+	struct spot_call call;
+	s64 now;
+	s64 armed[SPOT_NR_CLOCKS];
+	struct spottimer_record rec[DEV_NR_RECORDS];
+};
+
+/* Time goes on from test to test, for the wheels stay. */
+static s64 dev_time = 1000 * (s64)NSEC_PER_SEC;
+
+static s64 dev_clock_now(enum spot_clock clock)
+{
+	struct dev_test *d = kunit_get_current_test()->priv;
+
+	return d->now;
+}
+
+static void dev_base_arm(struct spot_base *base, s64 time)
+{
+	struct dev_test *d = kunit_get_current_test()->priv;
+
+	d->armed[base == spot_base_here(SPOT_BOOTTIME)] = time;
+}
+
+/* Run the passes that are armed, up to @time; it is @time then. */
+static void dev_advance(struct dev_test *d, s64 time)
+{
+	for (;;) {
+		enum spot_clock clock = d->armed[1] < d->armed[0];
+
+		if (d->armed[clock] > time)
+			break;
+		d->now = max(d->now, d->armed[clock]);
+		d->armed[clock] = KTIME_MAX;
+		local_bh_disable();
+		spot_base_pass(spot_base_here(clock));
+		local_bh_enable();
+	}
+	d->now = time;
+}
+
+static s32 dev_register(struct dev_test *d, struct spottimer_register *e)
+{
+	e->error = 0;
+	e->clock = e->clock ?: CLOCK_MONOTONIC;
+	spot_register(&d->call, e, 1);
+	return e->error;
+}
+
+/* A timer whose first tick is due at @first and that repeats every @period. */
+static u64 dev_timer(struct kunit *test, u64 key, s64 first, s64 period,
+		     u32 flags)
+{
+	struct spottimer_register e = {
+		.key = key,
+		.first = first,
+		.period = period,
+		.flags = flags | SPOTTIMER_REG_ABSTIME,
+	};
+
+	KUNIT_ASSERT_EQ(test, dev_register(test->priv, &e), 0);
+	return e.generation;
+}
+
+static struct spottimer_cancel dev_cancel(struct dev_test *d, u64 key,
+					  u64 generation, u32 flags)
+{
+	struct spottimer_cancel e = {
+		.key = key, .generation = generation, .flags = flags,
+	};
+
+	spot_cancel(&d->call, &e, 1);
+	return e;
+}
+
+static s32 dev_complete(struct dev_test *d, u64 key, u64 generation, s32 result)
+{
+	struct spottimer_complete e = {
+		.key = key, .generation = generation, .result = result,
+	};
+
+	spot_complete(&d->call, &e, 1);
+	return e.error;
+}
+
+static s32 dev_lease(struct dev_test *d, u32 op, u64 owner, u64 epoch,
+		     s64 deadline, u32 flags)
+{
+	struct spottimer_lease e = {
+		.owner = owner, .epoch = epoch, .deadline = deadline,
+		.op = op, .flags = flags,
+	};
+
+	spot_lease(&d->call, &e, 1);
+	if (d->call.settle)
+		spot_walk(&d->call, spot_settle_visit, NULL);
+	d->call.settle = false;
+	return e.error;
+}
+
+static u32 dev_state(struct dev_test *d, u64 key, u64 generation)
+{
+	struct spottimer_query e = { .key = key, .generation = generation };
+
+	spot_query(&d->call, &e, 1);
+	return e.error ? 0 : e.state;
+}
+
+/* Read what there is into d->rec. Return: the number of records. */
+static int dev_read(struct dev_test *d)
+{
+	struct kvec vec = { .iov_base = d->rec, .iov_len = sizeof(d->rec) };
+	struct iov_iter to;
+
+	iov_iter_kvec(&to, ITER_DEST, &vec, 1, vec.iov_len);
+	return spot_read_records(&d->call, &to) / sizeof(d->rec[0]);
+}
+
+static void dev_expect(struct kunit *test, int i, u64 key, u64 delivery,
+		       u64 scheduled, u64 skipped)
+{
+	struct dev_test *d = test->priv;
+
+	KUNIT_EXPECT_EQ(test, d->rec[i].key, key);
+	KUNIT_EXPECT_EQ(test, d->rec[i].delivery_index, delivery);
+	KUNIT_EXPECT_EQ(test, d->rec[i].scheduled_index, scheduled);
+	KUNIT_EXPECT_EQ(test, d->rec[i].skipped_ticks, skipped);
+}
+
+/*
+ * Generations
+ */
+
+static void b2_reregister_withdraws_pending(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	u64 old = dev_timer(test, 1, t + 10 * MS, 0, 0);
+	u64 new = dev_timer(test, 1, t + 20 * MS, 0, 0);
+
+	KUNIT_EXPECT_GT(test, new, old);
+	dev_advance(d, t + 19 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	dev_advance(d, t + 20 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].generation, new);
+}
+
+static void b2_reregister_drops_ready(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+
+	dev_timer(test, 1, t + 10 * MS, 10 * MS, 0);
+	dev_advance(d, t + 10 * MS);
+	KUNIT_EXPECT_EQ(test, dev_state(d, 1, 0), (u32)SPOTTIMER_READY);
+
+	dev_timer(test, 1, t + 30 * MS, 0, 0);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	KUNIT_EXPECT_FALSE(test, spot_readable(d->ctx));
+	dev_advance(d, t + 30 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_expect(test, 0, 1, 1, 1, 0);
+}
+
+static void b2_new_generation_waits_for_running(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	u64 old = dev_timer(test, 1, t + 10 * MS, 10 * MS, SPOTTIMER_REG_MANUAL);
+	u64 new;
+
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	new = dev_timer(test, 1, t + 15 * MS, 0, 0);
+
+	/* due, but not before the handler of the old one has completed */
+	dev_advance(d, t + 50 * MS);
+	KUNIT_EXPECT_FALSE(test, spot_readable(d->ctx));
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	KUNIT_EXPECT_EQ(test, dev_state(d, 1, old), (u32)SPOTTIMER_RUNNING);
+	KUNIT_EXPECT_EQ(test, dev_state(d, 1, new), (u32)SPOTTIMER_HELD);
+
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, old, 0), 0);
+	KUNIT_EXPECT_EQ(test, dev_state(d, 1, old), (u32)SPOTTIMER_ENDED);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].generation, new);
+	dev_expect(test, 0, 1, 1, 1, 0);
+	/* nothing of the old one comes after that */
+	dev_advance(d, t + 100 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+}
+
+/* Scenario 27 */
+static void b2_cancel_self_and_register_again(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	u64 old = dev_timer(test, 1, t + 10 * MS, 10 * MS, SPOTTIMER_REG_MANUAL);
+	u64 new;
+
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, 0, 0).error, -EINPROGRESS);
+	new = dev_timer(test, 1, t + 20 * MS, 10 * MS, SPOTTIMER_REG_EXCL);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, old, 0), 0);
+	dev_advance(d, t + 20 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].generation, new);
+}
+
+static void b3_generations_are_never_used_twice(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	u64 last = 0;
+	int i;
+
+	for (i = 0; i < 3000; i++) {
+		u64 generation = dev_timer(test, i % 7, t + MS, 0, 0);
+
+		KUNIT_ASSERT_GT(test, generation, last);
+		last = generation;
+		if (i % 3 == 0)
+			KUNIT_ASSERT_EQ(test, dev_cancel(d, i % 7, 0, 0).error, 0);
+	}
+}
+
+static void b3_an_old_handle_cannot_touch_a_new_timer(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	u64 old = dev_timer(test, 1, t + 10 * MS, 0, SPOTTIMER_REG_MANUAL);
+	u64 new = dev_timer(test, 1, t + 10 * MS, 0, SPOTTIMER_REG_MANUAL);
+	struct spottimer_register e = {
+		.key = 1, .generation = old, .first = MS,
+	};
+
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, old, 0).error, -ESTALE);
+	KUNIT_EXPECT_EQ(test, dev_register(d, &e), -ESTALE);
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, old, 0), -ESTALE);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, new + 1, 0), -ENOENT);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, new, 0), 0);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, new + 1, 0).error, -ENOENT);
+}
+
+static void b4_exclusive_and_rearm(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	struct spottimer_register e = {
+		.key = 1, .first = 10 * MS, .flags = SPOTTIMER_REG_REARM,
+	};
+	u64 generation;
+
+	KUNIT_EXPECT_EQ(test, dev_register(d, &e), -ENOENT);
+	e.flags = SPOTTIMER_REG_EXCL;
+	KUNIT_EXPECT_EQ(test, dev_register(d, &e), 0);
+	generation = e.generation;
+	e.generation = 0;
+	KUNIT_EXPECT_EQ(test, dev_register(d, &e), -EEXIST);
+	KUNIT_EXPECT_EQ(test, dev_state(d, 1, generation),
+			(u32)SPOTTIMER_PENDING);
+	e.flags = SPOTTIMER_REG_REARM;
+	KUNIT_EXPECT_EQ(test, dev_register(d, &e), 0);
+	KUNIT_EXPECT_GT(test, e.generation, generation);
+}
+
+/*
+ * Overrun policies, the figures of the contract on a 1 ms wheel
+ */
+
+/* Period 10 ms: taken at 10, completed at 47, taken again at once. */
+static void dev_late_handler(struct kunit *test, u32 policy, u32 max, s64 *begin)
+{
+	struct dev_test *d = test->priv;
+	struct spottimer_register e = {
+		.key = 1, .period = 10 * MS, .policy = policy,
+		.max_catch_up = max, .cookie = 77,
+		.flags = SPOTTIMER_REG_ABSTIME | SPOTTIMER_REG_MANUAL,
+	};
+	s64 t = d->now;
+
+	e.first = t + 10 * MS;
+	KUNIT_ASSERT_EQ(test, dev_register(d, &e), 0);
+	dev_advance(d, t + 9 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 0);
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_expect(test, 0, 1, 1, 1, 0);
+	KUNIT_EXPECT_EQ(test, d->rec[0].cookie, 77);
+	KUNIT_EXPECT_EQ(test, d->rec[0].flags,
+			SPOTTIMER_REC_TICK | SPOTTIMER_REC_MANUAL);
+
+	/* D1: no second one meanwhile */
+	dev_advance(d, t + 47 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 0), 0);
+	*begin = t;
+}
+
+static void d2_skip_late_figures(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t;
+
+	dev_late_handler(test, SPOTTIMER_SKIP_LATE, 0, &t);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_expect(test, 0, 1, 2, 4, 2);
+	/* and the phase stays */
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 0), 0);
+	dev_advance(d, t + 49 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	dev_advance(d, t + 50 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_expect(test, 0, 1, 3, 5, 0);
+}
+
+static void d3_catch_up_figures(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t;
+
+	dev_late_handler(test, SPOTTIMER_CATCH_UP, 2, &t);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_expect(test, 0, 1, 2, 3, 1);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 0), 0);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_expect(test, 0, 1, 3, 4, 0);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 0), 0);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+}
+
+static void d4_delay_next_figures(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t;
+
+	dev_late_handler(test, SPOTTIMER_DELAY_NEXT, 0, &t);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	dev_advance(d, t + 56 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	dev_advance(d, t + 57 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_expect(test, 0, 1, 2, 2, 0);
+}
+
+static void c5_no_drift_on_a_coarse_wheel(struct kunit *test)
+{
+	static const int fires[] = { 2, 3, 5, 6, 8, 9, 11, 12 };
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	int i, ms, n = 0;
+
+	dev_timer(test, 1, t + 3 * MS / 2, 3 * MS / 2, 0);
+	for (ms = 1; ms <= 12; ms++) {
+		dev_advance(d, t + ms * MS);
+		i = dev_read(d);
+		if (!i)
+			continue;
+		KUNIT_ASSERT_EQ(test, i, 1);
+		KUNIT_EXPECT_EQ(test, ms, fires[n++]);
+		dev_expect(test, 0, 1, n, n, 0);
+	}
+	KUNIT_EXPECT_EQ(test, n, (int)ARRAY_SIZE(fires));
+}
+
+/* A period below a wheel tick merges: one record per wheel tick. */
+static void h4_short_period_is_no_storm(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+
+	dev_timer(test, 1, t + 1, 1, 0);
+	dev_advance(d, t + MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].scheduled_index, MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	dev_advance(d, t + 2 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].scheduled_index, 2 * MS);
+	KUNIT_EXPECT_EQ(test, d->rec[0].skipped_ticks, MS - 1);
+}
+
+/*
+ * Cancel and completion
+ */
+
+static void e1_cancel_of_pending_and_ready(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	struct spottimer_cancel c;
+
+	dev_timer(test, 1, t + 10 * MS, 0, 0);
+	dev_timer(test, 2, t + 20 * MS, 0, 0);
+	dev_advance(d, t + 10 * MS);
+	KUNIT_EXPECT_TRUE(test, spot_readable(d->ctx));
+	c = dev_cancel(d, 1, 0, 0);
+	KUNIT_EXPECT_EQ(test, c.error, 0);
+	KUNIT_EXPECT_EQ(test, c.started, 0);
+	KUNIT_EXPECT_EQ(test, c.cancelled, 1);
+	KUNIT_EXPECT_FALSE(test, spot_readable(d->ctx));
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 2, 0, 0).error, 0);
+	dev_advance(d, t + 100 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	KUNIT_EXPECT_EQ(test, d->ctx->timers, 0);
+}
+
+static void e3_cancel_of_running_ends_at_completion(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	u64 generation = dev_timer(test, 1, t + 10 * MS, 10 * MS,
+				   SPOTTIMER_REG_MANUAL);
+	struct spottimer_cancel c;
+
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	c = dev_cancel(d, 1, generation, SPOTTIMER_CANCEL_NOWAIT);
+	KUNIT_EXPECT_EQ(test, c.error, -EINPROGRESS);
+	dev_advance(d, t + 30 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, generation, -EIO), 0);
+
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].flags, SPOTTIMER_REC_END);
+	KUNIT_EXPECT_EQ(test, d->rec[0].generation, generation);
+	KUNIT_EXPECT_EQ(test, d->rec[0].result, -EIO);
+	KUNIT_EXPECT_EQ(test, d->rec[0].delivery_index, 1);
+
+	/* E5, E6: the same again */
+	c = dev_cancel(d, 1, generation, 0);
+	KUNIT_EXPECT_EQ(test, c.error, 0);
+	KUNIT_EXPECT_EQ(test, c.result, -EIO);
+	KUNIT_EXPECT_EQ(test, c.started, 1);
+	KUNIT_EXPECT_EQ(test, c.cancelled, 0);
+}
+
+static void e5_what_is_remembered_is_bounded(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < SPOT_ENDED_MAX + 10; i++) {
+		dev_timer(test, i, d->now + MS, 0, 0);
+		KUNIT_ASSERT_EQ(test, dev_cancel(d, i, 0, 0).error, 0);
+	}
+	KUNIT_EXPECT_EQ(test, d->ctx->objects, SPOT_ENDED_MAX);
+	KUNIT_EXPECT_EQ(test, d->ctx->timers, 0);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 9, 0, 0).error, -ENOENT);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 10, 0, 0).error, 0);
+}
+
+static void f4_completing_what_does_not_run(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 0), -ENOENT);
+	dev_timer(test, 1, t + 10 * MS, 10 * MS, SPOTTIMER_REG_MANUAL);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 0), -ENOENT);
+	dev_advance(d, t + 10 * MS);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 0), -ENOENT);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 0), 0);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 0), -ENOENT);
+}
+
+/*
+ * Order, budget, stall
+ */
+
+static void f7_target_order_then_registration_order(struct kunit *test)
+{
+	static const int delay[] = { 70, 5, 300, 5, 70, 64, 5000, 1, 300, 64 };
+	static const int order[] = { 7, 1, 3, 5, 9, 0, 4, 2, 8, 6 };
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(delay); i++)
+		dev_timer(test, i, t + delay[i] * MS, 0, 0);
+	dev_advance(d, t + 6000 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), (int)ARRAY_SIZE(order));
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		KUNIT_EXPECT_EQ(test, d->rec[i].key, order[i]);
+}
+
+static void a9_budget_holds_and_critical_goes_past_it(struct kunit *test)
+{
+	const unsigned int budget = 1024;	/* the default */
+	const unsigned int n = 5 * budget / 2;
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	unsigned int i, got, passes = 0, total = 0;
+
+	for (i = 0; i < n; i++)
+		dev_timer(test, i, t + 10 * MS, 0, 0);
+	dev_timer(test, n, t + 10 * MS, 0, SPOTTIMER_REG_CRITICAL);
+
+	/* one pass, and no more than the budget of it */
+	dev_advance(d, t + 10 * MS);
+	while ((got = dev_read(d))) {
+		if (!total)
+			KUNIT_EXPECT_EQ(test, d->rec[0].key, n);
+		for (i = 0; i < got; i++)
+			KUNIT_ASSERT_EQ(test, d->rec[i].key,
+					total + i ? total + i - 1 : n);
+		total += got;
+	}
+	KUNIT_EXPECT_EQ(test, total, budget + 1);
+
+	/* the rest follows in order, each pass after the other */
+	while (total < n + 1) {
+		KUNIT_ASSERT_GT(test, d->armed[SPOT_MONOTONIC], d->now);
+		KUNIT_ASSERT_LT(test, d->armed[SPOT_MONOTONIC], t + 20 * MS);
+		dev_advance(d, d->armed[SPOT_MONOTONIC]);
+		passes++;
+		while ((got = dev_read(d))) {
+			for (i = 0; i < got; i++)
+				KUNIT_ASSERT_EQ(test, d->rec[i].key,
+						total + i - 1);
+			total += got;
+		}
+	}
+	KUNIT_EXPECT_EQ(test, passes, 2);
+	KUNIT_EXPECT_EQ(test, total, n + 1);
+}
+
+static void a7_nothing_pending_nothing_armed(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+
+	dev_timer(test, 1, t + 3600 * (s64)NSEC_PER_SEC, 0, 0);
+	KUNIT_EXPECT_GT(test, d->armed[SPOT_MONOTONIC], t + MS);
+	dev_cancel(d, 1, 0, 0);
+	/* what was armed finds nothing, and arms nothing */
+	dev_advance(d, t + 7200 * (s64)NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, d->armed[SPOT_MONOTONIC], KTIME_MAX);
+
+	/* scenario 17: an earlier one moves it */
+	t = d->now;
+	dev_timer(test, 1, t + 200 * MS, 0, 0);
+	dev_timer(test, 1, t + 10 * MS, 0, 0);
+	dev_advance(d, t + 11 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 1);
+}
+
+/* Scenario 15 */
+static void d5_a_stall_of_years_costs_one_record(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 year = 365 * 86400 * (s64)NSEC_PER_SEC;
+	s64 t = d->now;
+
+	dev_timer(test, 1, t + 1, 1, 0);
+	dev_advance(d, t + 2 * MS);
+	d->now = t + year;
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_expect(test, 0, 1, 1, year, year - 1);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+}
+
+/*
+ * Leases
+ */
+
+static void dev_leased(struct kunit *test, u64 key, s64 first, s64 period,
+		       u64 owner, u64 epoch)
+{
+	struct spottimer_register e = {
+		.key = key, .first = first, .period = period, .owner = owner,
+		.epoch = epoch, .flags = SPOTTIMER_REG_ABSTIME,
+	};
+
+	KUNIT_ASSERT_EQ(test, dev_register(test->priv, &e), 0);
+}
+
+#define dev_grant(d, owner, epoch, deadline, flags)			\
+	dev_lease(d, SPOTTIMER_LEASE_GRANT, owner, epoch, deadline,	\
+		  SPOTTIMER_LEASE_ABSTIME | (flags))
+#define dev_renew(d, owner, epoch, deadline)				\
+	dev_lease(d, SPOTTIMER_LEASE_RENEW, owner, epoch, deadline,	\
+		  SPOTTIMER_LEASE_ABSTIME)
+
+/* Scenario 38: the tick before, at, and after the deadline */
+static void g3_nothing_from_the_deadline_on(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+
+	KUNIT_ASSERT_EQ(test, dev_grant(d, 9, 5, t + 100 * MS, 0), 0);
+	dev_leased(test, 1, t + 99 * MS, 0, 9, 5);
+	dev_leased(test, 2, t + 100 * MS, 0, 9, 5);
+	dev_leased(test, 3, t + 101 * MS, 0, 9, 5);
+	dev_advance(d, t + 99 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].key, 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].owner, 9);
+
+	dev_advance(d, t + 200 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].flags, SPOTTIMER_REC_LEASE);
+	KUNIT_EXPECT_EQ(test, d->rec[0].owner, 9);
+	KUNIT_EXPECT_EQ(test, d->rec[0].generation, 5);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	KUNIT_EXPECT_EQ(test, dev_state(d, 2, 0), (u32)SPOTTIMER_HELD);
+	KUNIT_EXPECT_EQ(test, dev_renew(d, 9, 5, t + 300 * MS), -EKEYEXPIRED);
+}
+
+/* The record was queued in time, and is read too late. */
+static void g2_checked_again_when_the_handler_would_start(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+
+	KUNIT_ASSERT_EQ(test, dev_grant(d, 9, 5, t + 100 * MS, 0), 0);
+	dev_leased(test, 1, t + 99 * MS, 10 * MS, 9, 5);
+	dev_advance(d, t + 99 * MS);
+	KUNIT_EXPECT_TRUE(test, spot_readable(d->ctx));
+	/* nothing in the kernel runs meanwhile, either */
+	d->now = t + 100 * MS;
+	KUNIT_EXPECT_FALSE(test, spot_readable(d->ctx));
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+}
+
+static void g1_renewed_in_time(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, dev_grant(d, 9, 5, t + 100 * MS, 0), 0);
+	dev_leased(test, 1, t + 50 * MS, 50 * MS, 9, 5);
+	for (i = 1; i <= 20; i++) {
+		dev_advance(d, t + i * 50 * MS);
+		KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+		dev_expect(test, 0, 1, i, i, 0);
+		KUNIT_EXPECT_EQ(test, dev_renew(d, 9, 4, d->now + MS), -ESTALE);
+		KUNIT_ASSERT_EQ(test, dev_renew(d, 9, 5, d->now + 100 * MS), 0);
+	}
+	/* a renewal may come early as well */
+	KUNIT_EXPECT_EQ(test, dev_renew(d, 9, 5, d->now + 10 * MS), 0);
+	t = d->now;
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].flags, SPOTTIMER_REC_LEASE);
+}
+
+/* Scenarios 37 and 40 */
+static void g4_a_new_epoch_ends_the_old_timers(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	struct spottimer_register e = {
+		.key = 3, .first = MS, .owner = 9, .epoch = 5,
+	};
+
+	KUNIT_ASSERT_EQ(test, dev_grant(d, 9, 5, t + 100 * MS, 0), 0);
+	dev_leased(test, 1, t + 110 * MS, 10 * MS, 9, 5);
+	dev_leased(test, 2, t + 500 * MS, 10 * MS, 9, 5);
+	dev_advance(d, t + 200 * MS);
+	KUNIT_EXPECT_EQ(test, dev_grant(d, 9, 4, t + 300 * MS, 0), -ESTALE);
+	KUNIT_EXPECT_EQ(test, dev_grant(d, 9, 5, t + 300 * MS, 0), -ESTALE);
+	KUNIT_ASSERT_EQ(test, dev_grant(d, 9, 6, t + 900 * MS, 0), 0);
+	KUNIT_EXPECT_EQ(test, d->ctx->timers, 0);
+	KUNIT_EXPECT_EQ(test, dev_state(d, 1, 0), (u32)SPOTTIMER_ENDED);
+	KUNIT_EXPECT_EQ(test, dev_state(d, 2, 0), (u32)SPOTTIMER_ENDED);
+	KUNIT_EXPECT_EQ(test, dev_register(d, &e), -ESTALE);
+
+	dev_leased(test, 1, t + 210 * MS, 0, 9, 6);
+	dev_advance(d, t + 800 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 2);
+	KUNIT_EXPECT_EQ(test, d->rec[0].flags, SPOTTIMER_REC_LEASE);
+	KUNIT_EXPECT_EQ(test, d->rec[1].key, 1);
+}
+
+static void g4_adopted_timers_skip_what_they_missed(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+
+	KUNIT_ASSERT_EQ(test, dev_grant(d, 9, 5, t + 100 * MS, 0), 0);
+	dev_leased(test, 1, t + 10 * MS, 10 * MS, 9, 5);	/* ready */
+	dev_leased(test, 2, t + 110 * MS, 10 * MS, 9, 5);	/* held */
+	dev_leased(test, 3, t + 500 * MS, 10 * MS, 9, 5);	/* pending */
+	dev_leased(test, 4, t + 150 * MS, 0, 9, 5);		/* missed */
+	dev_advance(d, t + 205 * MS);
+	KUNIT_ASSERT_EQ(test, dev_grant(d, 9, 6, t + 900 * MS,
+					SPOTTIMER_LEASE_ADOPT), 0);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].flags, SPOTTIMER_REC_LEASE);
+
+	dev_advance(d, t + 210 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 2);
+	if (d->rec[0].key != 1)
+		swap(d->rec[0], d->rec[1]);
+	dev_expect(test, 0, 1, 1, 21, 20);
+	dev_expect(test, 1, 2, 1, 11, 10);
+	KUNIT_EXPECT_EQ(test, dev_state(d, 3, 0), (u32)SPOTTIMER_PENDING);
+	KUNIT_EXPECT_EQ(test, dev_state(d, 4, 0), (u32)SPOTTIMER_ENDED);
+}
+
+static void g6_completion_after_the_lease_ended(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	struct spottimer_register e = {
+		.key = 1, .first = 10 * MS, .period = 10 * MS, .owner = 9,
+		.epoch = 5, .flags = SPOTTIMER_REG_MANUAL,
+	};
+
+	KUNIT_ASSERT_EQ(test, dev_grant(d, 9, 5, t + 100 * MS, 0), 0);
+	KUNIT_ASSERT_EQ(test, dev_register(d, &e), 0);
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_advance(d, t + 200 * MS);
+	KUNIT_EXPECT_EQ(test, dev_state(d, 1, 0), (u32)SPOTTIMER_RUNNING);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 0), 0);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].flags, SPOTTIMER_REC_LEASE);
+	KUNIT_EXPECT_FALSE(test, spot_readable(d->ctx));
+}
+
+static void g1_revoke_and_forget(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+
+	KUNIT_ASSERT_EQ(test, dev_grant(d, 9, 5, t + 100 * MS, 0), 0);
+	dev_leased(test, 1, t + 10 * MS, 10 * MS, 9, 5);
+	KUNIT_EXPECT_EQ(test, dev_lease(d, SPOTTIMER_LEASE_REVOKE, 9, 5, 0, 0), 0);
+	dev_advance(d, t + 50 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	KUNIT_EXPECT_EQ(test, dev_lease(d, SPOTTIMER_LEASE_REVOKE, 9, 5, 0, 0),
+			-EKEYEXPIRED);
+	KUNIT_EXPECT_EQ(test, dev_renew(d, 9, 5, t + 300 * MS), -EKEYEXPIRED);
+
+	KUNIT_EXPECT_EQ(test, dev_lease(d, SPOTTIMER_LEASE_REVOKE, 9, 5, 0,
+					SPOTTIMER_LEASE_FORGET), 0);
+	KUNIT_EXPECT_EQ(test, d->ctx->timers, 0);
+	KUNIT_EXPECT_EQ(test, d->ctx->nr_owners, 0);
+	KUNIT_EXPECT_EQ(test, dev_grant(d, 9, 1, t + 300 * MS, 0), 0);
+}
+
+/*
+ * The table
+ */
+
+static void f6_the_table_grows_and_shrinks(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	const unsigned int n = 20000;
+	s64 t = d->now;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		dev_timer(test, i * 4096ULL, t + 3600 * 1000 * MS, 0, 0);
+		/* found while a resize is under way, too */
+		KUNIT_ASSERT_NE(test, dev_state(d, (i / 2) * 4096ULL, 0), 0);
+	}
+	KUNIT_EXPECT_EQ(test, d->ctx->objects, n);
+	KUNIT_EXPECT_LE(test, n, 1U << d->ctx->table.bits);
+	KUNIT_EXPECT_GE(test, 2 * n, 1U << d->ctx->table.bits);
+	for (i = 0; i < n; i++)
+		KUNIT_ASSERT_EQ(test, dev_cancel(d, i * 4096ULL, 0, 0).error, 0);
+	spot_table_resize(&d->call, d->ctx->objects);
+	KUNIT_EXPECT_EQ(test, d->ctx->objects, SPOT_ENDED_MAX);
+	KUNIT_EXPECT_LE(test, d->ctx->table.bits, 13);
+}
+
+/* Timers stay on the CPU that starts them; each function has a thread. */
+static void dev_stay(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
+}
+
+static int dev_test_init(struct kunit *test)
+{
+	struct dev_test *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	dev_stay(test);
+	/* each begins with a wheel tick */
+	dev_time = roundup(dev_time, MS);
+	d->now = dev_time;
+	d->armed[0] = KTIME_MAX;
+	d->armed[1] = KTIME_MAX;
+	test->priv = d;
+	kunit_activate_static_stub(test, spot_clock_now, dev_clock_now);
+	kunit_activate_static_stub(test, spot_base_arm, dev_base_arm);
+	d->ctx = spot_ctx_new(GLOBAL_ROOT_UID);
+	KUNIT_ASSERT_NOT_NULL(test, d->ctx);
+	spot_call_init(&d->call, d->ctx);
+	return 0;
+}
+
+static void dev_test_exit(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+
+	/* wakes that are still armed come to nothing */
+	dev_stay(test);
+	if (d && d->ctx) {
+		spot_call_free_objects(&d->call);
+		spot_ctx_free(d->ctx);
+		dev_advance(d, d->now + 86400 * (s64)NSEC_PER_SEC);
+		dev_time = d->now;
+	}
+}
+
+static struct kunit_case dev_cases[] = {
+	KUNIT_CASE(b2_reregister_withdraws_pending),
+	KUNIT_CASE(b2_reregister_drops_ready),
+	KUNIT_CASE(b2_new_generation_waits_for_running),
+	KUNIT_CASE(b2_cancel_self_and_register_again),
+	KUNIT_CASE(b3_generations_are_never_used_twice),
+	KUNIT_CASE(b3_an_old_handle_cannot_touch_a_new_timer),
+	KUNIT_CASE(b4_exclusive_and_rearm),
+	KUNIT_CASE(d2_skip_late_figures),
+	KUNIT_CASE(d3_catch_up_figures),
+	KUNIT_CASE(d4_delay_next_figures),
+	KUNIT_CASE(c5_no_drift_on_a_coarse_wheel),
+	KUNIT_CASE(h4_short_period_is_no_storm),
+	KUNIT_CASE(e1_cancel_of_pending_and_ready),
+	KUNIT_CASE(e3_cancel_of_running_ends_at_completion),
+	KUNIT_CASE(e5_what_is_remembered_is_bounded),
+	KUNIT_CASE(f4_completing_what_does_not_run),
+	KUNIT_CASE(f7_target_order_then_registration_order),
+	KUNIT_CASE(a9_budget_holds_and_critical_goes_past_it),
+	KUNIT_CASE(a7_nothing_pending_nothing_armed),
+	KUNIT_CASE(d5_a_stall_of_years_costs_one_record),
+	KUNIT_CASE(g3_nothing_from_the_deadline_on),
+	KUNIT_CASE(g2_checked_again_when_the_handler_would_start),
+	KUNIT_CASE(g1_renewed_in_time),
+	KUNIT_CASE(g4_a_new_epoch_ends_the_old_timers),
+	KUNIT_CASE(g4_adopted_timers_skip_what_they_missed),
+	KUNIT_CASE(g6_completion_after_the_lease_ended),
+	KUNIT_CASE(g1_revoke_and_forget),
+	KUNIT_CASE(f6_the_table_grows_and_shrinks),
+	{}
+};
+
+static struct kunit_suite dev_suite = {
+	.name = "spot_dev",
+	.init = dev_test_init,
+	.exit = dev_test_exit,
+	.test_cases = dev_cases,
+};
+
+kunit_test_suite(dev_suite);
