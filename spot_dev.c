@@ -67,6 +67,7 @@
 #include <linux/refcount.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/time_namespace.h>
 #include <linux/uaccess.h>
@@ -251,7 +252,6 @@ struct spot_ctx {
  * @many: it is one of many timers of that entry
  * @done: the generation has ended, and the rest is filled in
  * @result: its terminal result
- * @started: handlers that it started
  */
 struct spot_wait {
 	struct list_head link;
@@ -260,7 +260,6 @@ struct spot_wait {
 	bool many;
 	bool done;
 	s32 result;
-	u64 started;
 };
 
 /**
@@ -680,8 +679,7 @@ static void spot_end_dying(struct spot_call *call, struct spot_dev_timer *t)
 
 	list_for_each_entry_safe(wait, next, &t->timer.entry.link, link) {
 		wait->result = t->result;
-		wait->started = t->timer.overrun.delivered;
-		/* the results come before it, see spot_wait_done() */
+		/* what it stands for comes before it, see spot_wait_done() */
 		smp_store_release(&wait->done, true);
 	}
 	wake_up_all(&ctx->cancel_wait);
@@ -1053,12 +1051,15 @@ static void spot_cancel(struct spot_call *call, void *entries, unsigned int n)
 
 static bool spot_wait_done(struct spot_wait *wait)
 {
-	/* the results come after it, see spot_end_dying() */
+	/* what it stands for comes after it, see spot_end_dying() */
 	return smp_load_acquire(&wait->done);
 }
 
-/* Wait for the handlers for which the call has to, and write the results. */
-static int spot_cancel_finish(struct spot_call *call)
+/*
+ * Wait for the handlers for which the call has to, and write the results. Where
+ * that cannot be done any more, the entries go on saying EINTR.
+ */
+static void spot_cancel_finish(struct spot_call *call)
 {
 	struct spot_ctx *ctx = call->ctx;
 	struct spottimer_cancel __user *last = NULL;
@@ -1066,7 +1067,6 @@ static int spot_cancel_finish(struct spot_call *call)
 	bool interrupted = false;
 	s32 result = 0;
 	s32 error = 0;
-	int ret = 0;
 
 	list_for_each_entry_safe(wait, next, &call->waits, more) {
 		if (!interrupted)
@@ -1086,7 +1086,7 @@ static int spot_cancel_finish(struct spot_call *call)
 			result = 0;
 			if (wait->many && (get_user(error, &last->error) ||
 					   get_user(result, &last->result)))
-				ret = -EFAULT;
+				error = -EFAULT;
 			if (error == -EINTR)
 				error = 0;
 		}
@@ -1094,14 +1094,10 @@ static int spot_cancel_finish(struct spot_call *call)
 			error = -EINTR;
 		else if (!result)
 			result = wait->result;
-		if (put_user(error, &last->error) ||
-		    put_user(error ? 0 : result, &last->result) ||
-		    (!wait->many && wait->done &&
-		     put_user(wait->started, &last->started)))
-			ret = -EFAULT;
+		if (!put_user(error ? 0 : result, &last->result))
+			put_user(error, &last->error);
 		kfree(wait);
 	}
-	return ret;
 }
 
 /*
@@ -1199,7 +1195,7 @@ static void spot_owner_lapsed(struct spot_lease *lease)
 	struct spot_ctx *ctx = owner->ctx;
 
 	spin_lock(&ctx->queue.lock);
-	owner->lapsed_epoch = READ_ONCE(lease->epoch);
+	owner->lapsed_epoch = lease->epoch;
 	if (list_empty(&owner->lapsed))
 		list_add_tail(&owner->lapsed, &ctx->lapsed);
 	spin_unlock(&ctx->queue.lock);
@@ -1443,6 +1439,7 @@ static unsigned int spot_collect(struct spot_call *call, struct spot_pick *pick,
 {
 	struct spot_ctx *ctx = call->ctx;
 	struct spot_queue *queue = &ctx->queue;
+	unsigned int streak = queue->streak;
 	unsigned int got = 0;
 
 	spin_lock(&queue->lock);
@@ -1459,7 +1456,7 @@ static unsigned int spot_collect(struct spot_call *call, struct spot_pick *pick,
 
 		spin_lock(&queue->lock);
 		while (popped < n) {
-			struct spot_timer *timer = spot_queue_pop(queue);
+			struct spot_timer *timer = spot_queue_pop(queue, &streak);
 
 			if (!timer)
 				break;
@@ -1771,7 +1768,7 @@ static long spot_ioctl_batch(struct spot_ctx *ctx, const struct spot_op *op,
 		return ret;
 	if (!b.count || b.count > INT_MAX || b.flags || b.reserved)
 		return -EINVAL;
-	if (b.stride < op->size || b.stride % 8 || b.stride > PAGE_SIZE)
+	if (b.stride < op->size || b.stride % 8 || b.stride > SZ_4K)
 		return -EINVAL;
 
 	call = kmalloc(sizeof(*call), GFP_KERNEL);
@@ -1781,8 +1778,7 @@ static long spot_ioctl_batch(struct spot_ctx *ctx, const struct spot_op *op,
 	ret = spot_ioctl_entries(call, op, &b);
 	if (call->settle)
 		spot_walk(call, spot_settle_visit, NULL);
-	if (!list_empty(&call->waits) && spot_cancel_finish(call))
-		ret = -EFAULT;
+	spot_cancel_finish(call);
 	spot_table_resize(call, READ_ONCE(ctx->objects));
 	spot_call_free_objects(call);
 	kfree(call);

@@ -45,6 +45,14 @@ bool spot_lease_admit(struct spot_lease *lease, s64 now)
 	return now < deadline;
 }
 
+/* The lease has ended, and its timer does not run, or this is it. */
+static void spot_lease_tell(struct spot_lease *lease)
+{
+	if (!lease->told && lease->lapsed)
+		lease->lapsed(lease);
+	lease->told = true;
+}
+
 static void spot_lease_expire(struct spot_timer *timer,
 			      const struct spot_tick *tick)
 {
@@ -52,8 +60,7 @@ static void spot_lease_expire(struct spot_timer *timer,
 	s64 deadline;
 
 	if (!spot_lease_admit(lease, spot_clock_now(SPOT_BOOTTIME))) {
-		if (lease->lapsed)
-			lease->lapsed(lease);
+		spot_lease_tell(lease);
 		return;
 	}
 	/* renewed; a renewal to an earlier deadline may come in between */
@@ -75,6 +82,7 @@ void spot_lease_init(struct spot_lease *lease,
 
 	atomic64_set(&lease->deadline, SPOT_LEASE_ENDED);
 	lease->epoch = 0;
+	lease->told = true;
 	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
 		lease->void_until[clock] = S64_MIN;
 	lease->lapsed = lapsed;
@@ -89,19 +97,24 @@ void spot_lease_init(struct spot_lease *lease,
  *
  * Timers that are under the lease go on under it, the held ones once they are
  * resumed. If it had ended, what they missed since is void. Context: bottom
- * halves may be disabled, no batch.
+ * halves are disabled, no batch; may spin as spot_timer_cancel_sync().
  */
 void spot_lease_grant(struct spot_lease *lease, u64 epoch, s64 deadline)
 {
-	unsigned int clock;
-
 	/*
 	 * End it first, so that what is refused from here on, under a lease
 	 * that was live, is not among the missed.
 	 */
-	if (!spot_lease_end(lease) && lease->epoch)
+	bool live = spot_lease_end(lease);
+	unsigned int clock;
+
+	spot_timer_cancel_sync(&lease->timer);
+	if (!live && lease->epoch) {
+		spot_lease_tell(lease);
 		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
 			lease->void_until[clock] = spot_clock_now(clock);
+	}
+	lease->told = false;
 	lease->epoch = epoch;
 	atomic64_set_release(&lease->deadline, deadline);
 	spot_timer_start(&lease->timer, deadline, 0, SPOT_SKIP_LATE);
@@ -156,4 +169,5 @@ void spot_lease_revoke(struct spot_lease *lease)
 {
 	atomic64_set(&lease->deadline, SPOT_LEASE_ENDED);
 	spot_timer_cancel_sync(&lease->timer);
+	lease->told = true;
 }

@@ -18,7 +18,9 @@
  * @void_until: per clock, ticks that were due by then do not count: they were
  *	missed before the lease was adopted
  * @timer: notices when the deadline comes
- * @lapsed: called then, once per grant, like a spot_timer_fn; may be NULL
+ * @told: @lapsed was called for the last grant, or need not be
+ * @lapsed: called when the deadline has come, once per grant, with bottom halves
+ *	disabled, before the next grant; may be NULL
  *
  * Changes are the owner's to serialise; spot_lease_admit() needs no lock. Must
  * be freed by way of RCU, after spot_lease_revoke().
@@ -28,6 +30,7 @@ struct spot_lease {
 	u64 epoch;
 	s64 void_until[SPOT_NR_CLOCKS];
 	struct spot_timer timer;
+	bool told;
 	void (*lapsed)(struct spot_lease *lease);
 };
 

@@ -261,18 +261,27 @@ static s64 spot_tick_time(u64 tick)
 }
 
 /**
- * spot_base_arm - arm the hrtimer of a base
+ * spot_base_arm - arm the hrtimer of a base, or disarm it
  * @base: the base
- * @time: when it is to fire, nanoseconds on its clock
+ * @time: when it is to fire, nanoseconds on its clock; KTIME_MAX for never
  */
 void spot_base_arm(struct spot_base *base, s64 time)
 {
 	KUNIT_STATIC_STUB_REDIRECT(spot_base_arm, base, time);
 
-	hrtimer_start(&base->hrtimer, time, HRTIMER_MODE_ABS_PINNED_SOFT);
+	if (time == KTIME_MAX)
+		/* if it is just firing, the pass finds nothing and goes */
+		hrtimer_try_to_cancel(&base->hrtimer);
+	else
+		hrtimer_start(&base->hrtimer, time,
+			      HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
-/* Arm the hrtimer for the next bucket that holds something. */
+/*
+ * Arm the hrtimer for the next bucket that holds something. If it is armed for
+ * an earlier time, let it be: it will find out. But it is not left to fire for
+ * nothing at all.
+ */
 static void spot_base_program(struct spot_base *base)
 {
 	s64 event = KTIME_MAX;
@@ -290,8 +299,10 @@ static void spot_base_program(struct spot_base *base)
 		event = min(event, time);
 	}
 
-	/* one that is armed too early does no harm, and finds that out */
-	if (event < base->armed) {
+	if (base->armed == S64_MIN)
+		return;
+	if (event < base->armed ||
+	    (event == KTIME_MAX && base->armed != KTIME_MAX)) {
 		base->armed = event;
 		spot_base_arm(base, event);
 	}
@@ -458,13 +469,15 @@ static struct list_head *spot_queue_list(struct spot_queue *queue,
 /**
  * spot_queue_pop - take the next timer off a queue
  * @queue: the queue, locked by the caller
+ * @streak: critical timers taken in a row, at first queue->streak; updated
  *
  * Critical ones come first, but not for ever while others wait. The timer
  * stays READY, for spot_batch_take(), spot_batch_hold() or spot_queue_unpop().
  *
  * Return: the timer, or NULL.
  */
-struct spot_timer *spot_queue_pop(struct spot_queue *queue)
+struct spot_timer *spot_queue_pop(struct spot_queue *queue,
+				  unsigned int *streak)
 {
 	struct spot_timer *timer;
 	struct list_head *list = &queue->ready;
@@ -472,11 +485,11 @@ struct spot_timer *spot_queue_pop(struct spot_queue *queue)
 	lockdep_assert_held(&queue->lock);
 
 	if (!list_empty(&queue->critical) &&
-	    (list_empty(list) || queue->streak < SPOT_CRITICAL_STREAK)) {
+	    (list_empty(list) || *streak < SPOT_CRITICAL_STREAK)) {
 		list = &queue->critical;
-		queue->streak++;
+		(*streak)++;
 	} else {
-		queue->streak = 0;
+		*streak = 0;
 	}
 	if (list_empty(list))
 		return NULL;
@@ -700,10 +713,14 @@ enum spot_state spot_batch_cancel(struct spot_batch *batch,
 {
 	struct spot_cpu *cpu = spot_batch_lock_timer(batch, timer);
 	enum spot_state state = spot_timer_state(timer);
+	struct spot_wheel *wheel;
 
 	switch (state) {
 	case SPOT_PENDING:
-		spot_wheel_remove(spot_timer_wheel(cpu, timer), &timer->entry);
+		wheel = spot_timer_wheel(cpu, timer);
+		spot_wheel_remove(wheel, &timer->entry);
+		if (!wheel->levels)
+			batch->dirty |= BIT(spot_timer_clock(timer));
 		break;
 	case SPOT_READY:
 		spin_lock(&timer->queue->lock);
@@ -738,6 +755,10 @@ void spot_batch_take(struct spot_batch *batch, struct spot_timer *timer,
 	spot_overrun_take(&timer->overrun, &timer->entry.deadline,
 			  max(now, timer->entry.deadline), tick);
 	spot_timer_set_state(timer, SPOT_RUNNING);
+	if (timer->entry.user & SPOT_TIMER_CRITICAL)
+		timer->queue->streak++;
+	else
+		timer->queue->streak = 0;
 }
 
 /* Let @timer wait for its next tick, or none if that has been processed. */

@@ -77,7 +77,8 @@ typedef void (*spot_timer_fn)(struct spot_timer *timer,
  *	halves disabled
  * @ready: timers in the order in which they came due
  * @critical: critical timers, likewise
- * @streak: critical timers taken since the last other one
+ * @streak: critical timers taken since the last other one; its user's to
+ *	serialise
  * @notify: called after timers were added: in softirq or with bottom halves
  *	disabled, maybe under a spinlock, in an RCU read-side section; it may
  *	wake somebody up, not more. The queue must be freed by way of RCU.
@@ -129,7 +130,7 @@ struct spot_timer {
  * @now: the time, per clock, as far as it was read
  * @read: bit n is set where clock n was read
  * @forwarded: bit n is set where clock n's wheels were brought up to date
- * @dirty: bit n is set where clock n's hrtimer must be moved to be earlier
+ * @dirty: bit n is set where clock n's hrtimer must be moved or disarmed
  *
  * Between spot_batch_begin() and spot_batch_end() bottom halves are disabled
  * and a per-CPU lock may be held: nothing may sleep, no function of this
@@ -151,7 +152,8 @@ s64 spot_clock_now(enum spot_clock clock);
 
 void spot_queue_init(struct spot_queue *queue,
 		     void (*notify)(struct spot_queue *queue));
-struct spot_timer *spot_queue_pop(struct spot_queue *queue);
+struct spot_timer *spot_queue_pop(struct spot_queue *queue,
+				  unsigned int *streak);
 void spot_queue_unpop(struct spot_queue *queue, struct spot_timer *timer);
 
 void spot_timer_init(struct spot_timer *timer, enum spot_clock clock,

@@ -552,17 +552,58 @@ static void a7_nothing_pending_nothing_armed(struct kunit *test)
 
 	dev_timer(test, 1, t + 3600 * (s64)NSEC_PER_SEC, 0, 0);
 	KUNIT_EXPECT_GT(test, d->armed[SPOT_MONOTONIC], t + MS);
+	KUNIT_EXPECT_LT(test, d->armed[SPOT_MONOTONIC], KTIME_MAX);
 	dev_cancel(d, 1, 0, 0);
-	/* what was armed finds nothing, and arms nothing */
-	dev_advance(d, t + 7200 * (s64)NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, d->armed[SPOT_MONOTONIC], KTIME_MAX);
 
-	/* scenario 17: an earlier one moves it */
-	t = d->now;
+	dev_timer(test, 1, t + 10 * MS, 0, 0);
+	dev_advance(d, t + 10 * MS);
+	KUNIT_EXPECT_EQ(test, d->armed[SPOT_MONOTONIC], KTIME_MAX);
+}
+
+/* Scenarios 17 and 18 */
+static void a7_the_wake_moves_earlier_and_a_stale_one_does_no_harm(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+
 	dev_timer(test, 1, t + 200 * MS, 0, 0);
 	dev_timer(test, 1, t + 10 * MS, 0, 0);
-	dev_advance(d, t + 11 * MS);
+	KUNIT_EXPECT_LE(test, d->armed[SPOT_MONOTONIC], t + 10 * MS);
+	dev_advance(d, t + 10 * MS);
 	KUNIT_EXPECT_EQ(test, dev_read(d), 1);
+
+	dev_timer(test, 1, d->now + 5 * MS, 0, 0);
+	dev_timer(test, 2, d->now + 8 * MS, 0, 0);
+	dev_timer(test, 1, d->now + 20 * MS, 0, 0);
+	dev_advance(d, t + 17 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	dev_advance(d, t + 18 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 1);
+	dev_advance(d, t + 30 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 1);
+}
+
+/* Scenario 35: critical ones first, but not for ever. */
+static void f7_critical_first_but_not_for_ever(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	int i, at = -1;
+
+	dev_timer(test, 1000, t + 10 * MS, 0, 0);
+	for (i = 0; i < 100; i++)
+		dev_timer(test, i, t + 10 * MS, 0, SPOTTIMER_REG_CRITICAL);
+	dev_advance(d, t + 10 * MS);
+	/* to ask does not count as taking */
+	for (i = 0; i < 100; i++)
+		KUNIT_ASSERT_TRUE(test, spot_readable(d->ctx));
+	KUNIT_ASSERT_EQ(test, dev_read(d), 101);
+	KUNIT_EXPECT_EQ(test, d->rec[0].key, 0);
+	for (i = 0; i < 101; i++)
+		if (d->rec[i].key == 1000)
+			at = i;
+	KUNIT_EXPECT_EQ(test, at, 32);
 }
 
 /* Scenario 15 */
@@ -848,6 +889,8 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(f7_target_order_then_registration_order),
 	KUNIT_CASE(a9_budget_holds_and_critical_goes_past_it),
 	KUNIT_CASE(a7_nothing_pending_nothing_armed),
+	KUNIT_CASE(a7_the_wake_moves_earlier_and_a_stale_one_does_no_harm),
+	KUNIT_CASE(f7_critical_first_but_not_for_ever),
 	KUNIT_CASE(d5_a_stall_of_years_costs_one_record),
 	KUNIT_CASE(g3_nothing_from_the_deadline_on),
 	KUNIT_CASE(g2_checked_again_when_the_handler_would_start),

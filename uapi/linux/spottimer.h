@@ -47,8 +47,8 @@
  *	end; older ones are forgotten
  * @reserved: zero
  *
- * Written as far as the caller's size reaches; a longer caller's rest is
- * zeroed.
+ * A caller that knows a longer structure finds the rest of it zeroed; a shorter
+ * one than this is EINVAL.
  */
 struct spottimer_info {
 	__aligned_u64 features;
@@ -65,16 +65,17 @@ struct spottimer_info {
  * struct spottimer_batch - the argument of every ioctl that takes entries
  * @entries: address of the first entry
  * @count: number of entries, 1 to INT_MAX
- * @stride: bytes from one entry to the next, a multiple of 8: the size of the
- *	entry as the caller knows it
+ * @stride: bytes from one entry to the next, a multiple of 8 up to 4096: the
+ *	size of the entry as the caller knows it
  * @flags: zero
  * @reserved: zero
  *
  * The entries are worked through in order, each with a result of its own in
  * its @error field (0 or a negative error number); one that fails does not
  * stop the others. The ioctl returns how many were worked through: fewer than
- * @count only if a signal or a fault came in between. It fails as a whole,
- * having changed nothing, only if it could not work on the first entry.
+ * @count only if a signal or a fault came in between. It fails as a whole
+ * (EINVAL, E2BIG, EFAULT, ENOMEM), having changed nothing, only if it could not
+ * work on the first entry.
  * (Contract F6.)
  */
 struct spottimer_batch {
