@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Out-of-tree builds and tests. What the kernel's build reads is in Kbuild.
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
+
+.DEFAULT_GOAL := modules
+.PHONY: modules clean demo check lint harness kunit selftests help
+
+modules:		## build spottimer.ko for the running kernel (KDIR= for another)
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+
+clean:			## remove what `make modules` and `make harness` have built
+	$(MAKE) -C $(KDIR) M=$(CURDIR) clean
+	[ ! -e harness/Makefile ] || $(MAKE) -C harness clean
+
+demo:			## see it work in a virtual machine; no kernel build (CPUS=2 MEM=2G)
+	scripts/demo
+
+check:			## all of the tests below, and the demo; ends with one line
+	scripts/check
+
+lint:			## warnings on every kernel, sparse, checkpatch, shellcheck
+	scripts/lint
+
+harness:		## the wheel and the overrun arithmetic in userspace, with sanitizers
+	$(MAKE) -C harness check
+
+kunit:			## KUnit tests in a kernel built for them
+	scripts/kunit
+
+selftests:		## the module on stock Debian kernels (KERNEL=6.1 or 6.12 for one)
+	scripts/selftests
+
+help:			## this list
+	@sed -n 's/^\([a-z]*\):\t*## /\1\t/p' $(MAKEFILE_LIST) | \
+		while IFS="$$(printf '\t')" read -r target text; do \
+			printf '  make %-10s %s\n' "$$target" "$$text"; \
+		done
+	@echo
+	@echo "Packages, kernels and builds are kept in \$$SPOTTIMER_CACHE,"
+	@echo "by default ~/.cache/spottimer; all of it may be removed."
