@@ -120,6 +120,7 @@ void spot_wheel_init(struct spot_wheel *w, const struct spot_tick_len *tick,
 
 	w->tick = *tick;
 	w->processed = now;
+	w->until = now;
 	w->cascading = 0;
 	w->levels = 0;
 	w->opened = 0;
@@ -127,6 +128,7 @@ void spot_wheel_init(struct spot_wheel *w, const struct spot_tick_len *tick,
 	for (i = 0; i < SPOT_WHEEL_LEVELS; i++)
 		w->slots[i] = 0;
 	INIT_LIST_HEAD(&w->due);
+	INIT_LIST_HEAD(&w->later);
 	for (i = 0; i < SPOT_WHEEL_LEVELS * SPOT_WHEEL_SLOTS; i++)
 		INIT_LIST_HEAD(&w->bucket[i]);
 }
@@ -165,7 +167,7 @@ static void spot_wheel_emptied(struct spot_wheel *w, struct list_head *head)
 {
 	unsigned int index, level;
 
-	if (head == &w->due)
+	if (head == &w->due || head == &w->later)
 		return;
 	index = head - w->bucket;
 	level = index / SPOT_WHEEL_SLOTS;
@@ -228,8 +230,14 @@ u64 spot_wheel_add(struct spot_wheel *w, struct spot_wheel_entry *e)
 	u64 target = spot_wheel_target(w, e);
 	unsigned int level, shift;
 
-	if (target <= w->processed)
+	if (target <= w->until) {
+		/* or else one that adds itself again and again would stop time */
+		if (w->until != w->processed) {
+			list_add_tail(&e->link, &w->later);
+			return w->processed + 1;
+		}
 		target = w->processed + 1;
+	}
 	level = spot_wheel_place(w, e, target, w->processed);
 
 	if (unlikely(w->cascading)) {
@@ -256,6 +264,16 @@ void spot_wheel_remove(struct spot_wheel *w, struct spot_wheel_entry *e)
 		spot_wheel_emptied(w, prev);
 }
 
+/* When the first bucket that holds something begins; no cascade is open. */
+static u64 spot_wheel_first_tick(const struct spot_wheel *w)
+{
+	unsigned int level = __ffs(w->levels);
+	unsigned int shift = level * SPOT_WHEEL_BITS;
+	u64 turn = w->processed >> shift >> SPOT_WHEEL_BITS << SPOT_WHEEL_BITS;
+
+	return (turn | __ffs(w->slots[level])) << shift;
+}
+
 /**
  * spot_wheel_next - when there will be something to do
  * @w: the wheel
@@ -266,24 +284,14 @@ void spot_wheel_remove(struct spot_wheel *w, struct spot_wheel_entry *e)
  */
 bool spot_wheel_next(const struct spot_wheel *w, u64 *tick)
 {
-	unsigned int level, shift;
-	u64 turn;
-
-	if (!list_empty(&w->due)) {
+	if (!list_empty(&w->due) || !list_empty(&w->later) ||
+	    (w->cascading && w->levels)) {
 		*tick = w->processed;
 		return true;
 	}
 	if (!w->levels)
 		return false;
-	if (w->cascading) {
-		*tick = w->processed;
-		return true;
-	}
-
-	level = __ffs(w->levels);
-	shift = level * SPOT_WHEEL_BITS;
-	turn = w->processed >> shift >> SPOT_WHEEL_BITS << SPOT_WHEEL_BITS;
-	*tick = (turn | __ffs(w->slots[level])) << shift;
+	*tick = spot_wheel_first_tick(w);
 	return true;
 }
 
@@ -306,39 +314,29 @@ void spot_wheel_forward(struct spot_wheel *w, u64 now)
 	/* a cascade may have been left without entries */
 	w->cascading = 0;
 	w->processed = now;
+	w->until = now;
 }
 
-/**
- * spot_wheel_expire - advance the wheel, up to one entry that is due
- * @w: the wheel
- * @now: the current wheel tick
- * @budget: entries that may be moved or taken out; counted down
- *
- * To be called until it returns NULL; entries come in the order of their
- * targets, and one that is added meanwhile is not among them.
- *
- * Return: an entry whose target is not after @now, taken out of the wheel, or
- * NULL if there is none or the budget is used up.
- */
-struct spot_wheel_entry *spot_wheel_expire(struct spot_wheel *w, u64 now,
-					   unsigned int *budget)
+/* Advance to the next wheel tick that has something due; false if none has. */
+static bool spot_wheel_advance(struct spot_wheel *w, u64 now,
+			       unsigned int *budget)
 {
-	struct spot_wheel_entry *e;
 	unsigned int level;
 	u64 next;
 
 	while (list_empty(&w->due)) {
 		if (w->cascading) {
 			if (!spot_wheel_cascade(w, budget))
-				return NULL;
+				return false;
 			w->cascading = 0;
 			w->processed++;
 		}
 
-		if (!spot_wheel_next(w, &next) || next > now) {
+		next = w->levels ? spot_wheel_first_tick(w) : 0;
+		if (!w->levels || next > now) {
 			if (now > w->processed)
 				w->processed = now;
-			return NULL;
+			return false;
 		}
 
 		w->opened++;
@@ -355,9 +353,43 @@ struct spot_wheel_entry *spot_wheel_expire(struct spot_wheel *w, u64 now,
 			spot_wheel_emptied(w, bucket);
 		}
 	}
+	return true;
+}
 
-	if (!*budget)
+/**
+ * spot_wheel_expire - advance the wheel, up to one entry that is due
+ * @w: the wheel
+ * @now: the current wheel tick
+ * @budget: entries that may be moved or taken out; counted down
+ *
+ * To be called until it returns NULL, which ends the advance. Entries come in
+ * the order of their targets. One that is added meanwhile is not among them:
+ * if it is due by @now it gets its target when the advance ends.
+ *
+ * Return: an entry whose target is not after @now, taken out of the wheel, or
+ * NULL if there is none or the budget is used up. If the clock was set back,
+ * what was found due before may come as well; its owner looks at the deadline.
+ */
+struct spot_wheel_entry *spot_wheel_expire(struct spot_wheel *w, u64 now,
+					   unsigned int *budget)
+{
+	struct spot_wheel_entry *e;
+
+	if (!spot_wheel_advance(w, now, budget) || !*budget) {
+		LIST_HEAD(later);
+
+		w->until = w->processed;
+		list_splice_init(&w->later, &later);
+		while (!list_empty(&later)) {
+			e = list_first_entry(&later, struct spot_wheel_entry,
+					     link);
+			list_del(&e->link);
+			spot_wheel_add(w, e);
+		}
 		return NULL;
+	}
+	if (w->until < now)
+		w->until = now;
 	(*budget)--;
 	e = list_first_entry(&w->due, struct spot_wheel_entry, link);
 	list_del(&e->link);

@@ -50,23 +50,27 @@ struct spot_wheel_entry {
  * struct spot_wheel - a wheel
  * @tick: length of a wheel tick
  * @processed: the last wheel tick that was processed
+ * @until: while an advance is under way the wheel tick that it goes to
  * @cascading: level of the bucket that is being cascaded, 0 for none
  * @levels: bit n is set where level n holds something
  * @slots: per level, bit n is set where slot n holds something
  * @opened: buckets opened so far, the steps of advancing
  * @cascaded: entries moved down by cascades so far
  * @due: entries whose wheel tick has been processed, still to be taken out
+ * @later: entries added during an advance that it would pass by, for its end
  * @bucket: the buckets, level by level
  */
 struct spot_wheel {
 	struct spot_tick_len tick;
 	u64 processed;
+	u64 until;
 	unsigned int cascading;
 	u32 levels;
 	u64 slots[SPOT_WHEEL_LEVELS];
 	u64 opened;
 	u64 cascaded;
 	struct list_head due;
+	struct list_head later;
 	struct list_head bucket[SPOT_WHEEL_LEVELS * SPOT_WHEEL_SLOTS];
 };
 
