@@ -53,7 +53,6 @@
 #include <linux/cred.h>
 #include <linux/debugfs.h>
 #include <linux/fs.h>
-#include <linux/hash.h>
 #include <linux/log2.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -62,9 +61,9 @@
 #include <linux/nsproxy.h>
 #include <linux/overflow.h>
 #include <linux/pagemap.h>
+#include <linux/percpu_counter.h>
 #include <linux/poll.h>
 #include <linux/random.h>
-#include <linux/refcount.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/sizes.h>
@@ -86,8 +85,6 @@
 #define SPOT_READ_CHUNK		16U
 /* Generations that are remembered after their end */
 #define SPOT_ENDED_MAX		1024U
-/* Timers that are charged to a user at once */
-#define SPOT_CHARGE		1024U
 /* Smallest table, as a power of two, and buckets moved at once by a resize */
 #define SPOT_TABLE_BITS		6U
 #define SPOT_TABLE_STEP		256U
@@ -177,13 +174,13 @@ struct spot_owner {
  * @link: place in spot_users
  * @uid: the user who opened them
  * @refs: contexts
- * @timers: timers charged
+ * @timers: timers of all of them
  */
 struct spot_user {
 	struct list_head link;
 	kuid_t uid;
 	unsigned int refs;
-	atomic_long_t timers;
+	struct percpu_counter timers;
 };
 
 /**
@@ -205,7 +202,6 @@ struct spot_table {
  * @mult: secret multiplier of the hash
  * @objects: timers in the table, ended ones too
  * @timers: timers that have not ended, or whose END record was not read yet
- * @charged: timers charged to @user
  * @nr_ended: length of @ended
  * @ended: timers that have ended, the oldest first
  * @generation: the last generation number that was used
@@ -228,7 +224,6 @@ struct spot_ctx {
 	u64 mult;
 	unsigned int objects;
 	unsigned int timers;
-	unsigned int charged;
 	unsigned int nr_ended;
 	struct list_head ended;
 	u64 generation;
@@ -555,32 +550,18 @@ static bool spot_is_handler(const struct spot_dev_timer *t)
 							     current->pid);
 }
 
-static bool spot_ctx_charge(struct spot_ctx *ctx)
+/* Whether there may be one more timer. The counter is exact near the limit. */
+static bool spot_has_room(struct spot_ctx *ctx)
 {
-	unsigned int n = SPOT_CHARGE;
-
-	if (ctx->timers < ctx->charged)
-		return true;
-	/* a block of them if there is room, so that it is done rarely */
-	for (;;) {
-		if (atomic_long_add_return(n, &ctx->user->timers) <=
-		    READ_ONCE(spot_max_user_timers))
-			break;
-		atomic_long_sub(n, &ctx->user->timers);
-		if (n == 1)
-			return false;
-		n = 1;
-	}
-	ctx->charged += n;
-	return true;
+	return ctx->timers < READ_ONCE(spot_max_timers) &&
+	       percpu_counter_compare(&ctx->user->timers,
+				      READ_ONCE(spot_max_user_timers)) < 0;
 }
 
-static void spot_ctx_uncharge(struct spot_ctx *ctx)
+static void spot_count_timer(struct spot_ctx *ctx, int n)
 {
-	if (ctx->charged < ctx->timers + 2 * SPOT_CHARGE)
-		return;
-	atomic_long_sub(SPOT_CHARGE, &ctx->user->timers);
-	ctx->charged -= SPOT_CHARGE;
+	ctx->timers += n;
+	percpu_counter_add(&ctx->user->timers, n);
 }
 
 static void spot_owner_put(struct spot_owner *owner)
@@ -599,8 +580,7 @@ static void spot_bury(struct spot_call *call, struct spot_dev_timer *t)
 		t->timer.lease = NULL;
 		spot_owner_put(owner);
 	}
-	ctx->timers--;
-	spot_ctx_uncharge(ctx);
+	spot_count_timer(ctx, -1);
 
 	list_add_tail(&t->timer.entry.link, &ctx->ended);
 	if (ctx->nr_ended < SPOT_ENDED_MAX) {
@@ -623,6 +603,17 @@ static void spot_end(struct spot_call *call, struct spot_dev_timer *t)
 		spot_bury(call, t);
 }
 
+/* Whether @t, which is due, must not start now. */
+static bool spot_is_held(struct spot_call *call, struct spot_dev_timer *t)
+{
+	struct spot_lease *lease = t->timer.lease;
+
+	if (lease && !spot_lease_admit(lease, spot_batch_now(&call->batch,
+							     SPOT_BOOTTIME)))
+		return true;
+	return t->flags & SPOT_DEV_AFTER && spot_find_running(call->ctx, t->key);
+}
+
 /*
  * What may start, and what becomes of that which may not. @t was popped from
  * the queue; if the answer is no, it is somewhere else now.
@@ -634,14 +625,14 @@ static bool spot_may_start(struct spot_call *call, struct spot_dev_timer *t)
 
 	if (spot_has_ended(t))
 		return true;
+	if (spot_is_held(call, t)) {
+		spot_batch_hold(batch, &t->timer);
+		return false;
+	}
+	t->flags &= ~SPOT_DEV_AFTER;
 	if (lease) {
 		s64 until = lease->void_until[spot_timer_clock(&t->timer)];
 
-		if (!spot_lease_admit(lease,
-				      spot_batch_now(batch, SPOT_BOOTTIME))) {
-			spot_batch_hold(batch, &t->timer);
-			return false;
-		}
 		if (t->timer.entry.deadline <= until) {
 			if (spot_overrun_skip(&t->timer.overrun,
 					      &t->timer.entry.deadline, until)) {
@@ -652,13 +643,6 @@ static bool spot_may_start(struct spot_call *call, struct spot_dev_timer *t)
 			}
 			return false;
 		}
-	}
-	if (t->flags & SPOT_DEV_AFTER) {
-		if (spot_find_running(call->ctx, t->key)) {
-			spot_batch_hold(batch, &t->timer);
-			return false;
-		}
-		t->flags &= ~SPOT_DEV_AFTER;
 	}
 	return true;
 }
@@ -846,9 +830,7 @@ static int spot_register_one(struct spot_call *call,
 		spot_register_start(call, t, e, owner);
 	} else {
 		/* a key that has a timer keeps it, whatever the limit is now */
-		if (!t && ctx->timers >= READ_ONCE(spot_max_timers))
-			return -ENOSPC;
-		if (!t && !spot_ctx_charge(ctx))
+		if (!t && !spot_has_room(ctx))
 			return -ENOSPC;
 		if (!call->free)
 			return -EAGAIN;
@@ -861,7 +843,7 @@ static int spot_register_one(struct spot_call *call,
 		t = call->object[--call->free];
 		spot_register_start(call, t, e, owner);
 		spot_table_insert(ctx, t);
-		ctx->timers++;
+		spot_count_timer(ctx, 1);
 	}
 	if (after)
 		t->flags |= SPOT_DEV_AFTER;
@@ -1166,6 +1148,9 @@ static int spot_query_one(struct spot_call *call, struct spottimer_query *e)
 	e->result = t->result;
 	e->state = spot_timer_state(&t->timer);
 	e->remaining = 0;
+	/* the queue finds out when somebody looks, as it is done here */
+	if (e->state == SPOTTIMER_READY && spot_is_held(call, t))
+		e->state = SPOTTIMER_HELD;
 	if (!e->state)
 		e->state = SPOTTIMER_ENDED;
 	else if (t->timer.entry.deadline > now)
@@ -1832,12 +1817,16 @@ static struct spot_user *spot_user_get(kuid_t uid)
 		if (uid_eq(user->uid, uid))
 			goto found;
 	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
-	if (user) {
-		user->uid = uid;
-		list_add(&user->link, &spot_users);
-found:
-		user->refs++;
+	if (!user || percpu_counter_init(&user->timers, 0, GFP_KERNEL_ACCOUNT)) {
+		kfree(user);
+		user = NULL;
+		goto out;
 	}
+	user->uid = uid;
+	list_add(&user->link, &spot_users);
+found:
+	user->refs++;
+out:
 	mutex_unlock(&spot_users_mutex);
 	return user;
 }
@@ -1847,6 +1836,7 @@ static void spot_user_put(struct spot_user *user)
 	mutex_lock(&spot_users_mutex);
 	if (!--user->refs) {
 		list_del(&user->link);
+		percpu_counter_destroy(&user->timers);
 		kfree(user);
 	}
 	mutex_unlock(&spot_users_mutex);
@@ -1934,7 +1924,7 @@ static void spot_ctx_free(struct spot_ctx *ctx)
 	kvfree(ctx->old.bucket);
 	kvfree(ctx->table.bucket);
 
-	atomic_long_sub(ctx->charged, &ctx->user->timers);
+	percpu_counter_sub(&ctx->user->timers, ctx->timers);
 	spot_user_put(ctx->user);
 	kfree_rcu(ctx, rcu);
 }

@@ -102,7 +102,7 @@ enum spottimer_policy {
 
 /* @first is an absolute time of @clock, not counted from now */
 #define SPOTTIMER_REG_ABSTIME	0x1
-/* fail with EEXIST where the key has a timer */
+/* fail with EEXIST where the key has a timer; neither REARM nor a generation */
 #define SPOTTIMER_REG_EXCL	0x2
 /* fail with ENOENT where the key has no timer */
 #define SPOTTIMER_REG_REARM	0x4
