@@ -11,9 +11,9 @@
  * and some that have ended.
  *
  * What has ended stays in the table for a while, so that its result can be
- * asked for again. Those timers are on ctx->ended, oldest first, and there are
- * at most SPOT_ENDED_MAX of them; each further one pushes the oldest out. So
- * nothing is ever allocated for an end, and one timer object serves from its
+ * asked for again. Those timers are on ctx->ended, oldest first: the last of
+ * each key, and at most SPOT_ENDED_MAX of them; each further one pushes the
+ * oldest out. So nothing is ever allocated for an end, and one timer object serves from its
  * registration to the moment when its result is forgotten.
  *
  * A read looks, copies, then commits. Under ctx->lock it pops timers off the
@@ -95,7 +95,7 @@ MODULE_PARM_DESC(max_timers, "timers, and owners, of one open file (default 4194
 
 static unsigned int spot_max_user_timers = 1U << 23;
 module_param_named(max_user_timers, spot_max_user_timers, uint, 0644);
-MODULE_PARM_DESC(max_user_timers, "timers of all files opened by one user (default 8388608)");
+MODULE_PARM_DESC(max_user_timers, "timers, and owners, of all files opened by one user (default 8388608)");
 
 /* spot_dev_timer.flags */
 #define SPOT_DEV_POLICY		0x0003	/* enum spottimer_policy */
@@ -104,6 +104,7 @@ MODULE_PARM_DESC(max_user_timers, "timers of all files opened by one user (defau
 #define SPOT_DEV_AFTER		0x0010	/* an earlier generation may still run */
 #define SPOT_DEV_TELL_END	0x0020	/* an END record is wanted */
 #define SPOT_DEV_BY_PROCESS	0x0040	/* the taker is known by its process */
+#define SPOT_DEV_BURIED		0x0080	/* has ended, and is on ctx->ended */
 
 /**
  * struct spot_dev_timer - a timer of a context, two cache lines
@@ -152,7 +153,6 @@ static_assert(sizeof(struct spottimer_record) == 64);
  * @refs: timers under it, and one for the table of owners
  * @replaced: a new grant has taken its place, or it was forgotten: its timers
  *	have to end
- * @unread: the table's reference goes when its record in ctx->lapsed is read
  * @lapsed: place in ctx->lapsed
  * @lapsed_epoch: the epoch that has run out
  * @rcu: for freeing
@@ -163,7 +163,6 @@ struct spot_owner {
 	struct spot_ctx *ctx;
 	unsigned int refs;
 	bool replaced;
-	bool unread;
 	struct list_head lapsed;
 	u64 lapsed_epoch;
 	struct rcu_head rcu;
@@ -171,13 +170,11 @@ struct spot_owner {
 
 /**
  * struct spot_user - timers of one user, over all contexts
- * @link: place in spot_users
  * @uid: the user who opened them
  * @refs: contexts
- * @timers: timers of all of them
+ * @timers: timers, and owners, of all of them
  */
 struct spot_user {
-	struct list_head link;
 	kuid_t uid;
 	unsigned int refs;
 	struct percpu_counter timers;
@@ -239,10 +236,13 @@ struct spot_ctx {
 	struct rcu_head rcu;
 };
 
+struct spot_call;
+
 /**
  * struct spot_wait - who waits for a handler to complete
  * @link: place in the timer's list, until @done
  * @more: place in the caller's list
+ * @call: the caller
  * @entry: the entry that it is for, in user memory
  * @many: it is one of many timers of that entry
  * @done: the generation has ended, and the rest is filled in
@@ -251,6 +251,7 @@ struct spot_ctx {
 struct spot_wait {
 	struct list_head link;
 	struct list_head more;
+	struct spot_call *call;
 	struct spottimer_cancel __user *entry;
 	bool many;
 	bool done;
@@ -282,7 +283,7 @@ struct spot_call {
 };
 
 static struct kmem_cache *spot_cache;
-static LIST_HEAD(spot_users);
+static DEFINE_XARRAY(spot_users);
 static DEFINE_MUTEX(spot_users_mutex);
 
 /*
@@ -336,7 +337,7 @@ static void spot_call_put_object(struct spot_call *call,
  * none takes long, and is over before the next one is due.
  */
 
-/* Multiply-shift with a secret odd multiplier: nobody can aim for a bucket. */
+/* Multiply-shift with a secret multiplier: no fixed set of keys is a bad one. */
 static struct spot_dev_timer **spot_bucket(struct spot_ctx *ctx, u64 key)
 {
 	u64 hash = key * ctx->mult;
@@ -377,13 +378,13 @@ static void spot_table_move(struct spot_call *call, unsigned int n)
 	if (!ctx->old.bucket)
 		return;
 	while (n-- && ctx->moved < 1U << ctx->old.bits) {
-		struct spot_dev_timer *t, *next;
+		struct spot_dev_timer **from = &ctx->old.bucket[ctx->moved++];
+		struct spot_dev_timer *t;
 
-		next = ctx->old.bucket[ctx->moved++];
-		while ((t = next)) {
+		while ((t = *from)) {
 			struct spot_dev_timer **head = spot_bucket(ctx, t->key);
 
-			next = t->next;
+			*from = t->next;
 			t->next = *head;
 			*head = t;
 		}
@@ -550,18 +551,20 @@ static bool spot_is_handler(const struct spot_dev_timer *t)
 							     current->pid);
 }
 
-/* Whether there may be one more timer. The counter is exact near the limit. */
-static bool spot_has_room(struct spot_ctx *ctx)
+static void spot_uncharge(struct spot_ctx *ctx)
 {
-	return ctx->timers < READ_ONCE(spot_max_timers) &&
-	       percpu_counter_compare(&ctx->user->timers,
-				      READ_ONCE(spot_max_user_timers)) < 0;
+	percpu_counter_dec(&ctx->user->timers);
 }
 
-static void spot_count_timer(struct spot_ctx *ctx, int n)
+/* One more for the user, who may have it if asked. Exact near the limit. */
+static bool spot_charge(struct spot_ctx *ctx, bool ask)
 {
-	ctx->timers += n;
-	percpu_counter_add(&ctx->user->timers, n);
+	percpu_counter_inc(&ctx->user->timers);
+	if (!ask || percpu_counter_compare(&ctx->user->timers,
+					   READ_ONCE(spot_max_user_timers)) <= 0)
+		return true;
+	spot_uncharge(ctx);
+	return false;
 }
 
 static void spot_owner_put(struct spot_owner *owner)
@@ -570,28 +573,44 @@ static void spot_owner_put(struct spot_owner *owner)
 		kfree_rcu(owner, rcu);
 }
 
-/* @t has ended and has nothing to say any more, but if somebody asks. */
+/* Forget a timer that has ended. */
+static void spot_forget(struct spot_call *call, struct spot_dev_timer *t)
+{
+	list_del(&t->timer.entry.link);
+	call->ctx->nr_ended--;
+	spot_table_remove(call->ctx, t);
+	spot_call_put_object(call, t);
+}
+
+/*
+ * @t has ended and has nothing to say any more, but if somebody asks. Of a key
+ * one such timer is kept, so that chains do not grow with what has been.
+ */
 static void spot_bury(struct spot_call *call, struct spot_dev_timer *t)
 {
 	struct spot_owner *owner = spot_timer_owner(t);
 	struct spot_ctx *ctx = call->ctx;
+	struct spot_dev_timer *other;
 
 	if (owner) {
 		t->timer.lease = NULL;
 		spot_owner_put(owner);
 	}
-	spot_count_timer(ctx, -1);
+	ctx->timers--;
+	spot_uncharge(ctx);
 
-	list_add_tail(&t->timer.entry.link, &ctx->ended);
-	if (ctx->nr_ended < SPOT_ENDED_MAX) {
-		ctx->nr_ended++;
-		return;
+	for (other = *spot_bucket(ctx, t->key); other; other = other->next) {
+		if (other->key == t->key && other->flags & SPOT_DEV_BURIED) {
+			spot_forget(call, other);
+			break;
+		}
 	}
-	t = list_first_entry(&ctx->ended, struct spot_dev_timer,
-			     timer.entry.link);
-	list_del(&t->timer.entry.link);
-	spot_table_remove(ctx, t);
-	spot_call_put_object(call, t);
+	t->flags |= SPOT_DEV_BURIED;
+	list_add_tail(&t->timer.entry.link, &ctx->ended);
+	if (++ctx->nr_ended > SPOT_ENDED_MAX)
+		spot_forget(call, list_first_entry(&ctx->ended,
+						   struct spot_dev_timer,
+						   timer.entry.link));
 }
 
 /* @t is idle now: its generation has ended. */
@@ -645,6 +664,19 @@ static bool spot_may_start(struct spot_call *call, struct spot_dev_timer *t)
 		}
 	}
 	return true;
+}
+
+/* What the user is told about where @t is. */
+static u32 spot_state_shown(struct spot_call *call, struct spot_dev_timer *t)
+{
+	u32 state = spot_timer_state(&t->timer);
+
+	if (!state)
+		return SPOTTIMER_ENDED;
+	/* the queue finds out when somebody takes from it */
+	if (state == SPOTTIMER_READY && spot_is_held(call, t))
+		return SPOTTIMER_HELD;
+	return state;
 }
 
 /* Let a timer that was held go on, if nothing else holds it. */
@@ -830,10 +862,12 @@ static int spot_register_one(struct spot_call *call,
 		spot_register_start(call, t, e, owner);
 	} else {
 		/* a key that has a timer keeps it, whatever the limit is now */
-		if (!t && !spot_has_room(ctx))
+		if (!t && ctx->timers >= READ_ONCE(spot_max_timers))
 			return -ENOSPC;
 		if (!call->free)
 			return -EAGAIN;
+		if (!spot_charge(ctx, !t))
+			return -ENOSPC;
 		if (t) {
 			t->flags |= SPOT_DEV_DYING;
 			after = true;
@@ -843,7 +877,7 @@ static int spot_register_one(struct spot_call *call,
 		t = call->object[--call->free];
 		spot_register_start(call, t, e, owner);
 		spot_table_insert(ctx, t);
-		spot_count_timer(ctx, 1);
+		ctx->timers++;
 	}
 	if (after)
 		t->flags |= SPOT_DEV_AFTER;
@@ -911,9 +945,11 @@ static int spot_cancel_timer(struct spot_call *call, struct spot_dev_timer *t,
 		return -EINPROGRESS;
 	}
 
-	wait = kmalloc(sizeof(*wait), GFP_NOWAIT | __GFP_ACCOUNT);
+	wait = kmalloc(sizeof(*wait), GFP_NOWAIT | __GFP_NOWARN |
+				      __GFP_ACCOUNT);
 	if (!wait)
 		return -ENOMEM;
+	wait->call = call;
 	wait->entry = entry;
 	wait->many = flags & SPOT_CANCEL_MANY;
 	wait->done = false;
@@ -921,6 +957,18 @@ static int spot_cancel_timer(struct spot_call *call, struct spot_dev_timer *t,
 	list_add_tail(&wait->more, &call->waits);
 	t->flags |= SPOT_DEV_DYING;
 	return -EINTR;
+}
+
+/* Whether @entry of this call waits for the end of @t. */
+static bool spot_has_wait(struct spot_call *call, struct spot_dev_timer *t,
+			  struct spottimer_cancel __user *entry)
+{
+	struct spot_wait *wait;
+
+	list_for_each_entry(wait, &t->timer.entry.link, link)
+		if (wait->call == call && wait->entry == entry)
+			return true;
+	return false;
 }
 
 /* An entry that cancels many timers: those up to generation @last. */
@@ -936,15 +984,20 @@ static bool spot_cancel_visit(struct spot_call *call, struct spot_dev_timer *t,
 	struct spot_owner *owner = spot_timer_owner(t);
 	struct spot_cancel_many *many = arg;
 	struct spottimer_cancel *e = many->e;
+	bool was_live = spot_is_live(t);
 	s32 result = t->result;
 	int error;
 
-	if (!spot_is_live(t) || t->generation > many->last)
+	if (spot_has_ended(t) || t->generation > many->last)
 		return false;
 	if (e->flags & SPOTTIMER_CANCEL_OWNER &&
 	    (!owner || owner->id != e->key))
 		return false;
 	if (e->error == -ENOMEM)
+		return false;
+
+	/* one that is dying may be shown twice, and is waited for once */
+	if (!was_live && spot_has_wait(call, t, many->entry))
 		return false;
 
 	error = spot_cancel_timer(call, t, e->flags, many->entry);
@@ -957,8 +1010,8 @@ static bool spot_cancel_visit(struct spot_call *call, struct spot_dev_timer *t,
 	}
 	if (!error && !e->result)
 		e->result = result;
-	e->cancelled++;
-	return true;
+	e->cancelled += was_live;
+	return !error;
 }
 
 static int spot_cancel_check(const struct spottimer_cancel *e)
@@ -1146,14 +1199,9 @@ static int spot_query_one(struct spot_call *call, struct spottimer_query *e)
 	e->period = t->timer.overrun.period;
 	e->policy = t->flags & SPOT_DEV_POLICY;
 	e->result = t->result;
-	e->state = spot_timer_state(&t->timer);
+	e->state = spot_state_shown(call, t);
 	e->remaining = 0;
-	/* the queue finds out when somebody looks, as it is done here */
-	if (e->state == SPOTTIMER_READY && spot_is_held(call, t))
-		e->state = SPOTTIMER_HELD;
-	if (!e->state)
-		e->state = SPOTTIMER_ENDED;
-	else if (t->timer.entry.deadline > now)
+	if (e->state != SPOTTIMER_ENDED && t->timer.entry.deadline > now)
 		e->remaining = t->timer.entry.deadline - now;
 	return 0;
 }
@@ -1187,17 +1235,47 @@ static void spot_owner_lapsed(struct spot_lease *lease)
 	ctx->queue.notify(&ctx->queue);
 }
 
-/* The owner has lost its place in the table. */
-static void spot_owner_detach(struct spot_ctx *ctx, struct spot_owner *owner)
+/* Make room for a new owner, in memory and in what may be counted. */
+static int spot_owner_reserve(struct spot_ctx *ctx, u64 id)
 {
-	spot_lease_revoke(&owner->lease);
+	bool room;
 
 	spin_lock_bh(&ctx->lock);
-	/* it is on no list any more that it is not on already */
-	owner->unread = !list_empty(&owner->lapsed);
-	if (!owner->unread)
-		spot_owner_put(owner);
+	room = ctx->nr_owners < READ_ONCE(spot_max_timers) &&
+	       spot_charge(ctx, 1);
+	ctx->nr_owners += room;
 	spin_unlock_bh(&ctx->lock);
+	if (!room)
+		return -ENOSPC;
+
+	if (!xa_reserve(&ctx->owners, id, GFP_KERNEL_ACCOUNT))
+		return 0;
+	spin_lock_bh(&ctx->lock);
+	ctx->nr_owners--;
+	spot_uncharge(ctx);
+	spin_unlock_bh(&ctx->lock);
+	return -ENOMEM;
+}
+
+/*
+ * @owner, whose lease is revoked, has no place in the table any more, and its
+ * timers have to end. A record that it has run out becomes the @heir's.
+ */
+static void spot_owner_replace(struct spot_call *call, struct spot_owner *owner,
+			       struct spot_owner *heir)
+{
+	struct spot_ctx *ctx = call->ctx;
+
+	spin_lock(&ctx->queue.lock);
+	if (heir && !list_empty(&owner->lapsed)) {
+		heir->lapsed_epoch = owner->lapsed_epoch;
+		list_add(&heir->lapsed, &owner->lapsed);
+	}
+	list_del_init(&owner->lapsed);
+	spin_unlock(&ctx->queue.lock);
+	owner->replaced = true;
+	spot_owner_put(owner);
+	call->settle = true;
 }
 
 static int spot_owner_grant(struct spot_call *call,
@@ -1206,26 +1284,30 @@ static int spot_owner_grant(struct spot_call *call,
 	struct spot_ctx *ctx = call->ctx;
 	struct spot_owner *old = xa_load(&ctx->owners, e->owner);
 	struct spot_owner *owner;
+	bool live;
 
 	if (old && e->epoch <= old->lease.epoch)
 		return -ESTALE;
 	if (old && e->flags & SPOTTIMER_LEASE_ADOPT) {
+		live = spot_lease_revoke(&old->lease);
 		spin_lock_bh(&ctx->lock);
-		spot_lease_grant(&old->lease, e->epoch, deadline);
+		spot_lease_grant(&old->lease, e->epoch, deadline, live);
 		spin_unlock_bh(&ctx->lock);
 		call->settle = true;
 		return 0;
 	}
-	if (!old && ctx->nr_owners >= READ_ONCE(spot_max_timers))
-		return -ENOSPC;
 
 	owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
 	if (!owner)
 		return -ENOMEM;
 	/* where there is an old one, the entry exists, and no memory is needed */
-	if (!old && xa_reserve(&ctx->owners, e->owner, GFP_KERNEL_ACCOUNT)) {
-		kfree(owner);
-		return -ENOMEM;
+	if (!old) {
+		int ret = spot_owner_reserve(ctx, e->owner);
+
+		if (ret) {
+			kfree(owner);
+			return ret;
+		}
 	}
 	spot_lease_init(&owner->lease, spot_owner_lapsed);
 	owner->id = e->owner;
@@ -1233,21 +1315,14 @@ static int spot_owner_grant(struct spot_call *call,
 	owner->refs = 1;
 	INIT_LIST_HEAD(&owner->lapsed);
 
+	if (old)
+		spot_lease_revoke(&old->lease);
 	spin_lock_bh(&ctx->lock);
-	if (old) {
-		old->replaced = true;
-		spot_lease_end(&old->lease);
-	} else {
-		ctx->nr_owners++;
-	}
-	spot_lease_grant(&owner->lease, e->epoch, deadline);
+	if (old)
+		spot_owner_replace(call, old, owner);
+	spot_lease_grant(&owner->lease, e->epoch, deadline, false);
 	xa_store(&ctx->owners, e->owner, owner, GFP_NOWAIT);
 	spin_unlock_bh(&ctx->lock);
-
-	if (old) {
-		call->settle = true;
-		spot_owner_detach(ctx, old);
-	}
 	return 0;
 }
 
@@ -1256,22 +1331,17 @@ static int spot_owner_revoke(struct spot_call *call,
 			     struct spot_owner *owner)
 {
 	struct spot_ctx *ctx = call->ctx;
-	bool live = spot_lease_end(&owner->lease);
+	bool live = spot_lease_revoke(&owner->lease);
 
-	if (!(e->flags & SPOTTIMER_LEASE_FORGET)) {
-		if (!live)
-			return -EKEYEXPIRED;
-		spot_lease_revoke(&owner->lease);
-		return 0;
-	}
+	if (!(e->flags & SPOTTIMER_LEASE_FORGET))
+		return live ? 0 : -EKEYEXPIRED;
 
 	spin_lock_bh(&ctx->lock);
-	owner->replaced = true;
 	ctx->nr_owners--;
+	spot_uncharge(ctx);
 	xa_erase(&ctx->owners, e->owner);
+	spot_owner_replace(call, owner, NULL);
 	spin_unlock_bh(&ctx->lock);
-	call->settle = true;
-	spot_owner_detach(ctx, owner);
 	return 0;
 }
 
@@ -1356,7 +1426,8 @@ static bool spot_settle_visit(struct spot_call *call, struct spot_dev_timer *t,
 			spot_end(call, t);
 		return true;
 	}
-	if (spot_timer_state(&t->timer) != SPOT_HELD)
+	/* if a pass is just refusing it, this waits until it is held */
+	if (spot_batch_state(&call->batch, &t->timer) != SPOT_HELD)
 		return false;
 	spot_unhold(call, t);
 	return !spot_is_live(t);
@@ -1370,6 +1441,7 @@ static bool spot_settle_visit(struct spot_call *call, struct spot_dev_timer *t,
 struct spot_pick {
 	struct spot_dev_timer *timer;
 	struct spot_owner *owner;
+	u64 epoch;
 };
 
 static void spot_record_timer(struct spot_call *call, struct spot_dev_timer *t,
@@ -1406,53 +1478,74 @@ static void spot_record_timer(struct spot_call *call, struct spot_dev_timer *t,
 	rec->skipped_ticks = tick.skipped_ticks;
 }
 
-static void spot_record_owner(struct spot_owner *owner,
+static void spot_record_owner(const struct spot_pick *pick,
 			      struct spottimer_record *rec)
 {
 	memset(rec, 0, sizeof(*rec));
-	rec->generation = owner->lapsed_epoch;
-	rec->owner = owner->id;
+	rec->generation = pick->epoch;
+	rec->owner = pick->owner->id;
 	rec->flags = SPOTTIMER_REC_LEASE;
+}
+
+/* Take the next thing off the queue: critical timers, leases, other timers. */
+static bool spot_pick_next(struct spot_ctx *ctx, struct spot_pick *pick,
+			   unsigned int *streak)
+{
+	struct spot_queue *queue = &ctx->queue;
+	struct spot_timer *timer;
+
+	lockdep_assert_held(&queue->lock);
+
+	if (!list_empty(&ctx->lapsed) &&
+	    (list_empty(&queue->critical) || *streak >= SPOT_CRITICAL_STREAK)) {
+		pick->timer = NULL;
+		pick->owner = list_first_entry(&ctx->lapsed, struct spot_owner,
+					       lapsed);
+		pick->epoch = pick->owner->lapsed_epoch;
+		list_del_init(&pick->owner->lapsed);
+		*streak = 0;
+		return true;
+	}
+	timer = spot_queue_pop(queue, streak);
+	if (!timer)
+		return false;
+	pick->timer = spot_dev_timer(timer);
+	return true;
 }
 
 /*
  * Take up to @n things off the queue that can be read now. What is on it but
- * cannot start goes where it belongs. Return: how many were taken.
+ * cannot start goes where it belongs; if that was a lot, *@again says that there
+ * may be more, and that others should get the locks first.
+ *
+ * Return: how many were taken.
  */
 static unsigned int spot_collect(struct spot_call *call, struct spot_pick *pick,
-				 unsigned int n)
+				 unsigned int n, bool *again)
 {
 	struct spot_ctx *ctx = call->ctx;
 	struct spot_queue *queue = &ctx->queue;
 	unsigned int streak = queue->streak;
-	unsigned int got = 0;
+	unsigned int got = 0, refused = 0;
 
-	spin_lock(&queue->lock);
-	while (got < n && !list_empty(&ctx->lapsed)) {
-		pick[got].timer = NULL;
-		pick[got].owner = list_first_entry(&ctx->lapsed,
-						   struct spot_owner, lapsed);
-		list_del_init(&pick[got++].owner->lapsed);
-	}
-	spin_unlock(&queue->lock);
-
-	while (got < n) {
+	*again = false;
+	while (got < n && !*again) {
 		unsigned int i, popped = got;
 
 		spin_lock(&queue->lock);
-		while (popped < n) {
-			struct spot_timer *timer = spot_queue_pop(queue, &streak);
-
-			if (!timer)
-				break;
-			pick[popped++].timer = spot_dev_timer(timer);
-		}
+		while (popped < n && spot_pick_next(ctx, &pick[popped], &streak))
+			popped++;
 		spin_unlock(&queue->lock);
 		if (popped == got)
 			break;
-		for (i = got; i < popped; i++)
-			if (spot_may_start(call, pick[i].timer))
-				pick[got++].timer = pick[i].timer;
+
+		for (i = got; i < popped; i++) {
+			if (!pick[i].timer || spot_may_start(call, pick[i].timer))
+				pick[got++] = pick[i];
+			else
+				refused++;
+		}
+		*again = refused >= SPOT_TABLE_STEP;
 	}
 	return got;
 }
@@ -1481,8 +1574,7 @@ static void spot_commit(struct spot_call *call, struct spot_pick *pick)
 	struct spot_tick tick;
 
 	if (!t) {
-		if (pick->owner->unread)
-			spot_owner_put(pick->owner);
+		call->ctx->queue.streak = 0;
 		return;
 	}
 	if (spot_has_ended(t)) {
@@ -1510,14 +1602,18 @@ static bool spot_readable(struct spot_ctx *ctx)
 {
 	struct spot_call call;
 	struct spot_pick pick;
-	bool readable;
+	bool readable, again;
 
 	spot_call_init(&call, ctx);
-	spot_enter(&call);
-	readable = spot_collect(&call, &pick, 1);
-	if (readable)
-		spot_uncollect(&call, &pick, 1);
-	spot_leave(&call);
+	do {
+		spot_enter(&call);
+		readable = spot_collect(&call, &pick, 1, &again);
+		if (readable)
+			spot_uncollect(&call, &pick, 1);
+		spot_leave(&call);
+		if (again)
+			cond_resched();
+	} while (again && !readable);
 	spot_call_free_objects(&call);
 	return readable;
 }
@@ -1536,14 +1632,15 @@ static ssize_t spot_read_records(struct spot_call *call, struct iov_iter *to)
 				       SPOT_READ_CHUNK);
 		unsigned int i, whole;
 		size_t copied;
+		bool again;
 
 		spot_enter(call);
-		n = spot_collect(call, pick, n);
+		n = spot_collect(call, pick, n, &again);
 		for (i = 0; i < n; i++) {
 			if (pick[i].timer)
 				spot_record_timer(call, pick[i].timer, &rec[i]);
 			else
-				spot_record_owner(pick[i].owner, &rec[i]);
+				spot_record_owner(&pick[i], &rec[i]);
 		}
 		spot_batch_unlock(&call->batch);
 
@@ -1559,15 +1656,15 @@ static ssize_t spot_read_records(struct spot_call *call, struct iov_iter *to)
 		spot_leave(call);
 
 		total += whole * size;
-		if (!n)
+		if (!n && !again)
 			break;
-		if (whole) {
+		if (whole || !n) {
 			tries = 0;
 		} else if (++tries > SPOT_READ_CHUNK ||
 			   fault_in_iov_iter_writeable(to, size)) {
 			return total ?: -EFAULT;
 		}
-		if (signal_pending(current))
+		if (total && signal_pending(current))
 			break;
 		cond_resched();
 	}
@@ -1736,7 +1833,7 @@ static long spot_ioctl_entries(struct spot_call *call, const struct spot_op *op,
 		cond_resched();
 	}
 	kvfree(entries);
-	return done ?: ret;
+	return done ? (long)done : ret;
 }
 
 static long spot_ioctl_batch(struct spot_ctx *ctx, const struct spot_op *op,
@@ -1808,25 +1905,35 @@ static long spot_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
  * Open, close, and what can be seen
  */
 
+static struct spot_user *spot_user_new(kuid_t uid)
+{
+	struct spot_user *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+
+	if (!user)
+		return NULL;
+	user->uid = uid;
+	if (percpu_counter_init(&user->timers, 0, GFP_KERNEL_ACCOUNT))
+		goto err_user;
+	if (xa_err(xa_store(&spot_users, __kuid_val(uid), user,
+			    GFP_KERNEL_ACCOUNT)))
+		goto err_counter;
+	return user;
+
+err_counter:
+	percpu_counter_destroy(&user->timers);
+err_user:
+	kfree(user);
+	return NULL;
+}
+
 static struct spot_user *spot_user_get(kuid_t uid)
 {
 	struct spot_user *user;
 
 	mutex_lock(&spot_users_mutex);
-	list_for_each_entry(user, &spot_users, link)
-		if (uid_eq(user->uid, uid))
-			goto found;
-	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
-	if (!user || percpu_counter_init(&user->timers, 0, GFP_KERNEL_ACCOUNT)) {
-		kfree(user);
-		user = NULL;
-		goto out;
-	}
-	user->uid = uid;
-	list_add(&user->link, &spot_users);
-found:
-	user->refs++;
-out:
+	user = xa_load(&spot_users, __kuid_val(uid)) ?: spot_user_new(uid);
+	if (user)
+		user->refs++;
 	mutex_unlock(&spot_users_mutex);
 	return user;
 }
@@ -1835,7 +1942,7 @@ static void spot_user_put(struct spot_user *user)
 {
 	mutex_lock(&spot_users_mutex);
 	if (!--user->refs) {
-		list_del(&user->link);
+		xa_erase(&spot_users, __kuid_val(user->uid));
 		percpu_counter_destroy(&user->timers);
 		kfree(user);
 	}
@@ -1876,6 +1983,7 @@ static struct spot_ctx *spot_ctx_new(kuid_t uid)
 /* Free all timers of a table. Nobody else uses the context any more. */
 static void spot_table_free(struct spot_call *call, struct spot_table *table)
 {
+	struct spot_queue *queue = &call->ctx->queue;
 	unsigned int i, done = 0;
 
 	for (i = 0; table->bucket && i < 1U << table->bits; i++) {
@@ -1883,8 +1991,14 @@ static void spot_table_free(struct spot_call *call, struct spot_table *table)
 			struct spot_dev_timer *t = table->bucket[i];
 
 			table->bucket[i] = t->next;
-			if (!spot_has_ended(t))
+			/* even what has ended is on the queue, if not read */
+			if (spot_has_ended(t)) {
+				spin_lock(&queue->lock);
+				list_del(&t->timer.entry.link);
+				spin_unlock(&queue->lock);
+			} else {
 				spot_batch_cancel(&call->batch, &t->timer);
+			}
 			if (t->timer.lease)
 				spot_owner_put(spot_timer_owner(t));
 			spot_call_put_object(call, t);
@@ -1901,7 +2015,7 @@ static void spot_table_free(struct spot_call *call, struct spot_table *table)
 
 static void spot_ctx_free(struct spot_ctx *ctx)
 {
-	struct spot_owner *owner, *next;
+	struct spot_owner *owner;
 	struct spot_call call;
 	unsigned long id;
 
@@ -1909,7 +2023,8 @@ static void spot_ctx_free(struct spot_ctx *ctx)
 
 	/* no lease lapses any more, and an owner is freed with its last timer */
 	xa_for_each(&ctx->owners, id, owner) {
-		spot_owner_detach(ctx, owner);
+		spot_lease_revoke(&owner->lease);
+		spot_owner_put(owner);
 		cond_resched();
 	}
 	xa_destroy(&ctx->owners);
@@ -1917,14 +2032,12 @@ static void spot_ctx_free(struct spot_ctx *ctx)
 	spot_enter(&call);
 	spot_table_free(&call, &ctx->old);
 	spot_table_free(&call, &ctx->table);
-	list_for_each_entry_safe(owner, next, &ctx->lapsed, lapsed)
-		spot_owner_put(owner);
 	spot_leave(&call);
 	spot_call_free_objects(&call);
 	kvfree(ctx->old.bucket);
 	kvfree(ctx->table.bucket);
 
-	percpu_counter_sub(&ctx->user->timers, ctx->timers);
+	percpu_counter_sub(&ctx->user->timers, ctx->timers + ctx->nr_owners);
 	spot_user_put(ctx->user);
 	kfree_rcu(ctx, rcu);
 }
@@ -1955,11 +2068,11 @@ struct spot_census {
 static bool spot_census_visit(struct spot_call *call, struct spot_dev_timer *t,
 			      void *arg)
 {
-	enum spot_state state = spot_timer_state(&t->timer);
 	struct spot_census *census = arg;
+	u32 state = spot_state_shown(call, t);
 
-	census->n[state ?: SPOTTIMER_ENDED]++;
-	if (state == SPOT_PENDING)
+	census->n[state]++;
+	if (state == SPOTTIMER_PENDING)
 		census->next = min(census->next, t->timer.entry.deadline -
 				   spot_batch_now(&call->batch,
 						  spot_timer_clock(&t->timer)));
@@ -2058,8 +2171,6 @@ static void __exit spot_exit(void)
 {
 	debugfs_remove(spot_debugfs);
 	misc_deregister(&spot_misc);
-	/* contexts and owners that are still to be freed */
-	rcu_barrier();
 	kmem_cache_destroy(spot_cache);
 	spot_engine_exit();
 }

@@ -18,6 +18,7 @@
  * and waits for that.
  */
 #include <linux/atomic.h>
+#include <linux/bottom_half.h>
 #include <linux/limits.h>
 #include <linux/types.h>
 
@@ -91,29 +92,24 @@ void spot_lease_init(struct spot_lease *lease,
 
 /**
  * spot_lease_grant - begin an epoch
- * @lease: the lease
+ * @lease: the lease, new or revoked
  * @epoch: larger than the last one; the caller has checked
  * @deadline: CLOCK_BOOTTIME nanoseconds
+ * @live: what spot_lease_revoke() said
  *
  * Timers that are under the lease go on under it, the held ones once they are
- * resumed. If it had ended, what they missed since is void. Context: bottom
- * halves are disabled, no batch; may spin as spot_timer_cancel_sync().
+ * resumed. If it was not live, what they missed since is void.
+ *
+ * Context: bottom halves may be disabled, no batch.
  */
-void spot_lease_grant(struct spot_lease *lease, u64 epoch, s64 deadline)
+void spot_lease_grant(struct spot_lease *lease, u64 epoch, s64 deadline,
+		      bool live)
 {
-	/*
-	 * End it first, so that what is refused from here on, under a lease
-	 * that was live, is not among the missed.
-	 */
-	bool live = spot_lease_end(lease);
 	unsigned int clock;
 
-	spot_timer_cancel_sync(&lease->timer);
-	if (!live && lease->epoch) {
-		spot_lease_tell(lease);
+	if (!live && lease->epoch)
 		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
 			lease->void_until[clock] = spot_clock_now(clock);
-	}
 	lease->told = false;
 	lease->epoch = epoch;
 	atomic64_set_release(&lease->deadline, deadline);
@@ -145,29 +141,26 @@ int spot_lease_renew(struct spot_lease *lease, s64 deadline)
 }
 
 /**
- * spot_lease_end - make the deadline come now
- * @lease: the lease
+ * spot_lease_revoke - end a lease now
+ * @lease: the lease; its @lapsed function does not run any more on return. If
+ *	the lease has run out, and that was not told yet, it is now.
  *
- * Any context.
+ * Context: process, with no lock held that @lapsed takes; may spin until a pass
+ * has ended; no batch.
  *
- * Return: whether it had not come yet.
+ * Return: whether the deadline had not come yet.
  */
-bool spot_lease_end(struct spot_lease *lease)
+bool spot_lease_revoke(struct spot_lease *lease)
 {
 	s64 now = spot_clock_now(SPOT_BOOTTIME);
+	bool live = now < atomic64_xchg(&lease->deadline, SPOT_LEASE_ENDED);
 
-	return now < atomic64_xchg(&lease->deadline, SPOT_LEASE_ENDED);
-}
-
-/**
- * spot_lease_revoke - end a lease, without a word to its user
- * @lease: the lease; its @lapsed function does not run any more on return
- *
- * Context: process, may spin until a running softirq pass has ended; no batch.
- */
-void spot_lease_revoke(struct spot_lease *lease)
-{
-	atomic64_set(&lease->deadline, SPOT_LEASE_ENDED);
 	spot_timer_cancel_sync(&lease->timer);
+	if (!live) {
+		local_bh_disable();
+		spot_lease_tell(lease);
+		local_bh_enable();
+	}
 	lease->told = true;
+	return live;
 }

@@ -19,8 +19,8 @@
  *	missed before the lease was adopted
  * @timer: notices when the deadline comes
  * @told: @lapsed was called for the last grant, or need not be
- * @lapsed: called when the deadline has come, once per grant, with bottom halves
- *	disabled, before the next grant; may be NULL
+ * @lapsed: called when the deadline has come, once per grant and before the
+ *	next one, with bottom halves disabled; may be NULL
  *
  * Changes are the owner's to serialise; spot_lease_admit() needs no lock. Must
  * be freed by way of RCU, after spot_lease_revoke().
@@ -36,10 +36,10 @@ struct spot_lease {
 
 void spot_lease_init(struct spot_lease *lease,
 		     void (*lapsed)(struct spot_lease *lease));
-void spot_lease_grant(struct spot_lease *lease, u64 epoch, s64 deadline);
+void spot_lease_grant(struct spot_lease *lease, u64 epoch, s64 deadline,
+		      bool live);
 int spot_lease_renew(struct spot_lease *lease, s64 deadline);
-bool spot_lease_end(struct spot_lease *lease);
-void spot_lease_revoke(struct spot_lease *lease);
+bool spot_lease_revoke(struct spot_lease *lease);
 bool spot_lease_admit(struct spot_lease *lease, s64 now);
 
 #endif /* SPOT_LEASE_H */

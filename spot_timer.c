@@ -102,8 +102,6 @@
 
 /* Entries between two looks at the clock, against the budget in time */
 #define SPOT_PASS_CHUNK		64U
-/* Critical timers taken from a queue in a row while others wait */
-#define SPOT_CRITICAL_STREAK	32U
 
 static_assert((CONFIG_NR_CPUS - 1) <= SPOT_TIMER_CPU);
 
@@ -167,7 +165,6 @@ enum {
  * @clock: the clock
  * @armed: when @hrtimer fires; KTIME_MAX if it is not armed, S64_MIN while a
  *	pass runs, at whose end it will be
- * @hold: no pass begins before, for timers that are not critical
  * @hrtimer: fires when a wheel must be looked at
  * @wheel: the timers
  */
@@ -175,7 +172,6 @@ struct spot_base {
 	struct spot_cpu *cpu;
 	enum spot_clock clock;
 	s64 armed;
-	s64 hold;
 	struct hrtimer hrtimer;
 	struct spot_wheel wheel[SPOT_NR_WHEELS];
 };
@@ -211,6 +207,8 @@ static_assert(sizeof(struct spot_stats) == SPOT_NR_STATS * sizeof(u64));
  * struct spot_cpu - the timers of one CPU
  * @lock: see above
  * @running: the timer whose function is being called, or NULL
+ * @hold: CLOCK_MONOTONIC, until when timers that are not critical have to wait,
+ *	on whichever clock, since a pass has used up its budget
  * @base: the bases
  * @stats: counters
  * @expiry_lock: see above
@@ -219,6 +217,7 @@ static_assert(sizeof(struct spot_stats) == SPOT_NR_STATS * sizeof(u64));
 struct spot_cpu {
 	spinlock_t lock;	/* protects all but the other lock and its task */
 	struct spot_timer *running;
+	s64 hold;
 	struct spot_stats stats;
 	spinlock_t expiry_lock;	/* held by a pass */
 	struct task_struct *expiring;
@@ -277,6 +276,17 @@ void spot_base_arm(struct spot_base *base, s64 time)
 			      HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
+/* spot_cpu.hold, on the clock of @base */
+static s64 spot_base_hold(struct spot_base *base)
+{
+	s64 hold = base->cpu->hold;
+
+	if (!hold || base->clock == SPOT_MONOTONIC)
+		return hold;
+	return spot_clock_now(base->clock) + hold -
+	       spot_clock_now(SPOT_MONOTONIC);
+}
+
 /*
  * Arm the hrtimer for the next bucket that holds something. If it is armed for
  * an earlier time, let it be: it will find out. But it is not left to fire for
@@ -295,7 +305,7 @@ static void spot_base_program(struct spot_base *base)
 			continue;
 		time = spot_tick_time(tick);
 		if (i == SPOT_NORMAL)
-			time = max(time, base->hold);
+			time = max(time, spot_base_hold(base));
 		event = min(event, time);
 	}
 
@@ -699,6 +709,22 @@ void spot_batch_start(struct spot_batch *batch, struct spot_timer *timer)
 }
 
 /**
+ * spot_batch_state - where a timer is, and stays while the batch has its lock
+ * @batch: the batch
+ * @timer: the timer
+ *
+ * Unlike spot_timer_state() it waits for a pass that is just expiring the timer.
+ *
+ * Return: the state.
+ */
+enum spot_state spot_batch_state(struct spot_batch *batch,
+				 struct spot_timer *timer)
+{
+	spot_batch_lock_timer(batch, timer);
+	return spot_timer_state(timer);
+}
+
+/**
  * spot_batch_cancel - take a timer out of the wheel or off its queue
  * @batch: the batch
  * @timer: the timer
@@ -957,6 +983,7 @@ static void spot_pass_call(struct spot_pass *pass, struct spot_timer *timer)
 
 	spin_lock(&cpu->lock);
 	cpu->running = NULL;
+	pass->boottime = 0;
 	/* one that does not repeat may have been freed */
 	if (repeats && spot_timer_state(timer) == SPOT_RUNNING) {
 		spot_overrun_complete(&timer->overrun, &timer->entry.deadline,
@@ -1029,18 +1056,24 @@ void spot_base_pass(struct spot_base *base)
 	rcu_read_lock();
 	spin_lock(&cpu->lock);
 
-	begin = spot_clock_now(base->clock);
-	pass.now = begin;
+	begin = spot_clock_now(SPOT_MONOTONIC);
+	pass.now = spot_clock_now(base->clock);
 	base->armed = S64_MIN;
-	base->hold = 0;
-	spot_pass_wheel(&pass, &base->wheel[SPOT_CRITICAL], UINT_MAX);
+	do {
+		more = spot_pass_wheel(&pass, &base->wheel[SPOT_CRITICAL],
+				       SPOT_PASS_CHUNK);
+	} while (more);
 
+	/* a critical timer may have come while the others have to wait */
+	more = begin >= cpu->hold;
 	do {
 		unsigned int chunk = min(budget, SPOT_PASS_CHUNK);
 
-		more = spot_pass_wheel(&pass, &base->wheel[SPOT_NORMAL], chunk);
+		if (more)
+			more = spot_pass_wheel(&pass, &base->wheel[SPOT_NORMAL],
+					       chunk);
 		budget -= chunk;
-		spent = spot_clock_now(base->clock) - begin;
+		spent = spot_clock_now(SPOT_MONOTONIC) - begin;
 	} while (more && budget && spent < READ_ONCE(spot_budget_ns));
 
 	spot_pass_notify(&pass);
@@ -1052,8 +1085,8 @@ void spot_base_pass(struct spot_base *base)
 	if (more && spot_wheel_next(&base->wheel[SPOT_NORMAL], &tick) &&
 	    spot_tick_time(tick) <= pass.now) {
 		cpu->stats.exhausted++;
-		base->hold = begin + spent +
-			     clamp_t(s64, spent, SPOT_TICK_NS_MIN, spot_tick_ns);
+		cpu->hold = begin + spent +
+			    max_t(s64, spent, SPOT_TICK_NS_MIN);
 	}
 	base->armed = KTIME_MAX;
 	spot_base_program(base);
@@ -1111,10 +1144,14 @@ static bool spot_cpu_drain(struct spot_cpu *from, enum spot_clock clock,
 			   unsigned int which)
 {
 	struct spot_wheel *wheel = &from->base[clock].wheel[which];
-	struct spot_wheel_entry *entry = NULL;
+	struct spot_wheel_entry *entry;
 	struct spot_batch batch;
 	struct spot_cpu *here;
 	unsigned int n;
+
+	/* so too when a load fails half-way, and nothing has died */
+	if (!spot_wheel_first(wheel))
+		return false;
 
 	spot_batch_begin(&batch);
 	here = this_cpu_read(spot_cpus);

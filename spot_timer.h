@@ -23,6 +23,9 @@ struct spot_cpu;
 struct spot_lease;
 struct spot_timer;
 
+/* Critical timers taken from a queue in a row while others wait */
+#define SPOT_CRITICAL_STREAK	32U
+
 /* Range of the wheel tick, a load-time parameter (contract A2) */
 #define SPOT_TICK_NS_MIN	100000U
 #define SPOT_TICK_NS_MAX	1000000000U
@@ -171,6 +174,8 @@ void spot_batch_end(struct spot_batch *batch);
 void spot_batch_unlock(struct spot_batch *batch);
 s64 spot_batch_now(struct spot_batch *batch, enum spot_clock clock);
 void spot_batch_start(struct spot_batch *batch, struct spot_timer *timer);
+enum spot_state spot_batch_state(struct spot_batch *batch,
+				 struct spot_timer *timer);
 enum spot_state spot_batch_cancel(struct spot_batch *batch,
 				  struct spot_timer *timer);
 void spot_batch_take(struct spot_batch *batch, struct spot_timer *timer,

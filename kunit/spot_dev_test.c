@@ -468,6 +468,48 @@ static void e5_what_is_remembered_is_bounded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev_cancel(d, 10, 0, 0).error, 0);
 }
 
+/* Of a key only the last one, so that nothing grows with what has been. */
+static void e5_one_end_of_a_key_is_remembered(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	u64 first = 0, last = 0;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		first = last;
+		last = dev_timer(test, 1, d->now + MS, 0, 0);
+		KUNIT_ASSERT_EQ(test, dev_cancel(d, 1, 0, 0).error, 0);
+	}
+	KUNIT_EXPECT_EQ(test, d->ctx->objects, 1);
+	KUNIT_EXPECT_EQ(test, d->ctx->nr_ended, 1);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, last, 0).error, 0);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, first, 0).error, -ESTALE);
+}
+
+/* One that was cancelled before, and whose handler runs still, is among all. */
+static void e7_cancel_all_knows_of_what_is_dying(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	struct spottimer_cancel c;
+
+	dev_timer(test, 1, t + 10 * MS, 0, SPOTTIMER_REG_MANUAL);
+	dev_timer(test, 2, t + 90 * MS, 0, 0);
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	c = dev_cancel(d, 1, 0, SPOTTIMER_CANCEL_NOWAIT);
+	KUNIT_EXPECT_EQ(test, c.error, -EINPROGRESS);
+	c = dev_cancel(d, 0, 0, SPOTTIMER_CANCEL_ALL | SPOTTIMER_CANCEL_NOWAIT);
+	KUNIT_EXPECT_EQ(test, c.error, -EINPROGRESS);
+	KUNIT_EXPECT_EQ(test, c.cancelled, 1);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, 0, 0), 0);
+	c = dev_cancel(d, 0, 0, SPOTTIMER_CANCEL_ALL);
+	KUNIT_EXPECT_EQ(test, c.error, 0);
+	KUNIT_EXPECT_EQ(test, c.cancelled, 0);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].flags, SPOTTIMER_REC_END);
+}
+
 static void f4_completing_what_does_not_run(struct kunit *test)
 {
 	struct dev_test *d = test->priv;
@@ -761,6 +803,33 @@ static void g4_adopted_timers_skip_what_they_missed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev_state(d, 4, 0), (u32)SPOTTIMER_ENDED);
 }
 
+/* The grant comes before anything in the kernel has seen the lease lapse. */
+static void g3_told_before_the_next_grant(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	u32 flags;
+
+	for (flags = 0; flags <= SPOTTIMER_LEASE_ADOPT;
+	     flags += SPOTTIMER_LEASE_ADOPT) {
+		KUNIT_ASSERT_EQ(test, dev_grant(d, 9 + flags, 5, t + 100 * MS, 0),
+				0);
+		d->now = t + 100 * MS;
+		KUNIT_ASSERT_EQ(test, dev_grant(d, 9 + flags, 6, t + 900 * MS,
+						flags), 0);
+		KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+		KUNIT_EXPECT_EQ(test, d->rec[0].flags, SPOTTIMER_REC_LEASE);
+		KUNIT_EXPECT_EQ(test, d->rec[0].owner, 9 + flags);
+		KUNIT_EXPECT_EQ(test, d->rec[0].generation, 5);
+		t = d->now;
+	}
+	/* one that is revoked has not run out */
+	KUNIT_EXPECT_EQ(test, dev_lease(d, SPOTTIMER_LEASE_REVOKE, 9, 6, 0, 0), 0);
+	dev_advance(d, t + 1000 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].owner, 9 + SPOTTIMER_LEASE_ADOPT);
+}
+
 static void g6_completion_after_the_lease_ended(struct kunit *test)
 {
 	struct dev_test *d = test->priv;
@@ -835,6 +904,49 @@ static void dev_stay(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(0)), 0);
 }
 
+/* What has moved has left the old table, which may be freed in the middle. */
+static void h5_closing_in_the_middle_of_a_resize(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < 512; i++)
+		dev_timer(test, i, d->now + 3600 * 1000 * MS, 0, 0);
+	spot_table_resize(&d->call, 2048);
+	spot_enter(&d->call);
+	spot_table_move(&d->call, 300);
+	spot_leave(&d->call);
+	KUNIT_ASSERT_NOT_NULL(test, d->ctx->old.bucket);
+	KUNIT_ASSERT_EQ(test, d->ctx->moved, 300);
+	for (i = 0; i < 300; i++)
+		KUNIT_ASSERT_NULL(test, d->ctx->old.bucket[i]);
+	for (i = 0; i < 512; i++)
+		KUNIT_EXPECT_EQ(test, dev_state(d, i, 0),
+				(u32)SPOTTIMER_PENDING);
+}
+
+/* The END record is on the queue between others while all are freed. */
+static void h5_closing_with_an_end_record_unread(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	unsigned int i;
+
+	dev_timer(test, 0, t + 10 * MS, 0, SPOTTIMER_REG_MANUAL);
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	for (i = 1; i < 200; i++)
+		dev_timer(test, i, t + (i & 1 ? 20 : 30) * MS, 0, 0);
+	dev_advance(d, t + 20 * MS);
+	dev_cancel(d, 0, 0, SPOTTIMER_CANCEL_NOWAIT);
+	KUNIT_ASSERT_EQ(test, dev_complete(d, 0, 0, 0), 0);
+	dev_advance(d, t + 30 * MS);
+	KUNIT_EXPECT_EQ(test, d->ctx->timers, 200);
+	spot_ctx_free(d->ctx);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&spot_users));
+	d->ctx = NULL;
+}
+
 static int dev_test_init(struct kunit *test)
 {
 	struct dev_test *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
@@ -861,12 +973,14 @@ static void dev_test_exit(struct kunit *test)
 
 	/* wakes that are still armed come to nothing */
 	dev_stay(test);
-	if (d && d->ctx) {
+	if (!d)
+		return;
+	if (d->ctx) {
 		spot_call_free_objects(&d->call);
 		spot_ctx_free(d->ctx);
-		dev_advance(d, d->now + 86400 * (s64)NSEC_PER_SEC);
-		dev_time = d->now;
 	}
+	dev_advance(d, d->now + 86400 * (s64)NSEC_PER_SEC);
+	dev_time = d->now;
 }
 
 static struct kunit_case dev_cases[] = {
@@ -885,6 +999,8 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(e1_cancel_of_pending_and_ready),
 	KUNIT_CASE(e3_cancel_of_running_ends_at_completion),
 	KUNIT_CASE(e5_what_is_remembered_is_bounded),
+	KUNIT_CASE(e5_one_end_of_a_key_is_remembered),
+	KUNIT_CASE(e7_cancel_all_knows_of_what_is_dying),
 	KUNIT_CASE(f4_completing_what_does_not_run),
 	KUNIT_CASE(f7_target_order_then_registration_order),
 	KUNIT_CASE(a9_budget_holds_and_critical_goes_past_it),
@@ -897,9 +1013,12 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(g1_renewed_in_time),
 	KUNIT_CASE(g4_a_new_epoch_ends_the_old_timers),
 	KUNIT_CASE(g4_adopted_timers_skip_what_they_missed),
+	KUNIT_CASE(g3_told_before_the_next_grant),
 	KUNIT_CASE(g6_completion_after_the_lease_ended),
 	KUNIT_CASE(g1_revoke_and_forget),
 	KUNIT_CASE(f6_the_table_grows_and_shrinks),
+	KUNIT_CASE(h5_closing_in_the_middle_of_a_resize),
+	KUNIT_CASE(h5_closing_with_an_end_record_unread),
 	{}
 };
 

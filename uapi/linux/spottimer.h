@@ -36,15 +36,16 @@
 
 /**
  * struct spottimer_info - what this kernel offers (SPOTTIMER_IOC_INFO)
- * @features: SPOTTIMER_FEATURE_* bits
+ * @features: 0; for what later kernels add
  * @tick_ns: length of a wheel tick in nanoseconds; a timer fires at the first
  *	wheel tick at or after its deadline
- * @max_timers: timers that one context may hold
- * @max_user_timers: timers that all contexts opened by one user may hold
+ * @max_timers: timers, and owners, that one context may hold
+ * @max_user_timers: timers and owners that all contexts opened by one user may
+ *	hold
  * @clocks: bit n is set where clock id n can be used
  * @record_size: size of struct spottimer_record
- * @ended: generations of a context whose results are remembered after their
- *	end; older ones are forgotten
+ * @ended: keys of a context of which the last generation that has ended is
+ *	remembered, with its result; older ones are forgotten
  * @reserved: zero
  *
  * A caller that knows a longer structure finds the rest of it zeroed; a shorter
