@@ -374,11 +374,11 @@ struct spot_wheel_entry *spot_wheel_expire(struct spot_wheel *w, u64 now,
 					   unsigned int *budget)
 {
 	struct spot_wheel_entry *e;
+	struct list_head later;
 
 	if (!spot_wheel_advance(w, now, budget) || !*budget) {
-		LIST_HEAD(later);
-
 		w->until = w->processed;
+		INIT_LIST_HEAD(&later);
 		list_splice_init(&w->later, &later);
 		while (!list_empty(&later)) {
 			e = list_first_entry(&later, struct spot_wheel_entry,

@@ -158,9 +158,9 @@ struct spottimer_register {
 
 /* do not wait for a running handler: EINPROGRESS, and an END record later */
 #define SPOTTIMER_CANCEL_NOWAIT	0x1
-/* @key is an owner: all its timers */
+/* @key is an owner, not 0: all its timers */
 #define SPOTTIMER_CANCEL_OWNER	0x2
-/* all timers of the context; @key is zero */
+/* all timers of the context; @key is 0. Neither goes with a generation. */
 #define SPOTTIMER_CANCEL_ALL	0x4
 
 /**
@@ -168,7 +168,7 @@ struct spottimer_register {
  * @key: the timer; with SPOTTIMER_CANCEL_OWNER the owner
  * @generation: in: the generation, or 0 for the current one (and for all, by
  *	owner or context); out: the one that was acted on
- * @started: out: handlers that the generation started (contract E6)
+ * @started: out: handlers that the generation started (contract E6); 0 for many
  * @cancelled: out: timers that this entry ended or will end
  * @flags: SPOTTIMER_CANCEL_*
  * @error: out: 0 (ended: no handler starts any more and all have completed),

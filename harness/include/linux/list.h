@@ -36,8 +36,6 @@ static inline void INIT_LIST_HEAD(struct list_head *head)
 	head->prev = head;
 }
 
-#define LIST_HEAD(name)	struct list_head name = { &(name), &(name) }
-
 static inline bool list_empty(const struct list_head *head)
 {
 	return head->next == head;

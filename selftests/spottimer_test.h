@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the selftests share: the ioctls for one entry, taking records, waiting.
+ *
+ * Helpers return 0 or a number of things, or a negative error number, and
+ * leave it to the test to say what it expects. The guest may be slow without
+ * bounds: a test waits for what must happen for as long as PATIENCE, and looks
+ * for a moment only (A_WHILE) to see that something does not.
+ */
+#ifndef SPOTTIMER_TEST_H
+#define SPOTTIMER_TEST_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/spottimer.h>
+
+#include <kselftest_harness.h>
+
+#define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
+
+#define MSEC		1000000LL
+#define SEC		1000000000LL
+#define HOUR		(3600 * SEC)
+
+#define PATIENCE	15000	/* ms */
+#define A_WHILE		40	/* ms */
+
+/*
+ * Time
+ */
+
+static inline __s64 now_on(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * SEC + ts.tv_nsec;
+}
+
+static inline __s64 now(void)
+{
+	return now_on(CLOCK_MONOTONIC);
+}
+
+/* For tests whose subject is that somebody is late. */
+static inline void sleep_until_on(clockid_t clock, __s64 time)
+{
+	struct timespec ts = { time / SEC, time % SEC };
+
+	while (clock_nanosleep(clock, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+static inline void sleep_until(__s64 time)
+{
+	sleep_until_on(CLOCK_MONOTONIC, time);
+}
+
+/* Between two looks at something that cannot be waited for otherwise. */
+static inline bool look_again(__s64 *since)
+{
+	if (!*since)
+		*since = now();
+	else if (now() - *since > PATIENCE * MSEC)
+		return false;
+	usleep(500);
+	return true;
+}
+
+/*
+ * The ioctls
+ */
+
+static inline int spot_open(int flags)
+{
+	return open("/dev/spottimer", O_RDWR | O_CLOEXEC | flags);
+}
+
+static inline int spot_batch(int fd, unsigned int cmd, void *entries,
+			     __u32 count, __u32 stride)
+{
+	struct spottimer_batch batch = {
+		.entries = (uintptr_t)entries,
+		.count = count,
+		.stride = stride,
+	};
+	int ret = ioctl(fd, cmd, &batch);
+
+	return ret < 0 ? -errno : ret;
+}
+
+#define SPOT_ONE(name, cmd)						\
+static inline int spot_##name(int fd, struct spottimer_##name *entry)	\
+{									\
+	int ret;							\
+									\
+	/* only what the kernel writes here may look like a result */	\
+	entry->error = -EPROTO;						\
+	ret = spot_batch(fd, cmd, entry, 1, sizeof(*entry));		\
+	if (ret != 1)							\
+		return ret < 0 ? ret : -EPROTO;				\
+	return entry->error;						\
+}
+
+SPOT_ONE(register, SPOTTIMER_IOC_REGISTER)
+SPOT_ONE(cancel, SPOTTIMER_IOC_CANCEL)
+SPOT_ONE(complete, SPOTTIMER_IOC_COMPLETE)
+SPOT_ONE(lease, SPOTTIMER_IOC_LEASE)
+SPOT_ONE(query, SPOTTIMER_IOC_QUERY)
+
+static inline int spot_info(int fd, struct spottimer_info *info)
+{
+	return ioctl(fd, SPOTTIMER_IOC_INFO, info) ? -errno : 0;
+}
+
+/* A timer as a test begins with it: one tick, @delay from now. */
+static inline struct spottimer_register timer_once(__u64 key, __s64 delay)
+{
+	struct spottimer_register reg = {
+		.key = key,
+		.first = delay,
+		.clock = CLOCK_MONOTONIC,
+	};
+
+	return reg;
+}
+
+/* A tick at the absolute time @first, and one every @period from there on. */
+static inline struct spottimer_register timer_every(__u64 key, __s64 first,
+						    __s64 period)
+{
+	struct spottimer_register reg = timer_once(key, first);
+
+	reg.period = period;
+	reg.flags = SPOTTIMER_REG_ABSTIME;
+	return reg;
+}
+
+/* Register a timer with one tick. Returns its generation, 0 on failure. */
+static inline __u64 arm_once(int fd, __u64 key, __s64 delay, __u32 flags)
+{
+	struct spottimer_register reg = timer_once(key, delay);
+
+	reg.flags = flags;
+	return spot_register(fd, &reg) ? 0 : reg.generation;
+}
+
+/* The same for one that repeats from now on. */
+static inline __u64 arm_every(int fd, __u64 key, __s64 period, __u32 flags)
+{
+	struct spottimer_register reg = timer_once(key, period);
+
+	reg.period = period;
+	reg.flags = flags;
+	return spot_register(fd, &reg) ? 0 : reg.generation;
+}
+
+/* The whole entry is returned, its error also if the call failed. */
+static inline struct spottimer_cancel cancel(int fd, __u64 key,
+					     __u64 generation, __u32 flags)
+{
+	struct spottimer_cancel entry = {
+		.key = key,
+		.generation = generation,
+		.flags = flags,
+	};
+
+	entry.error = spot_cancel(fd, &entry);
+	return entry;
+}
+
+static inline int complete(int fd, __u64 key, __u64 generation, __s32 result)
+{
+	struct spottimer_complete entry = {
+		.key = key,
+		.generation = generation,
+		.result = result,
+	};
+
+	return spot_complete(fd, &entry);
+}
+
+static inline struct spottimer_query query(int fd, __u64 key, __u64 generation)
+{
+	struct spottimer_query entry = {
+		.key = key,
+		.generation = generation,
+	};
+
+	entry.error = spot_query(fd, &entry);
+	return entry;
+}
+
+static inline int lease(int fd, __u32 op, __u64 owner, __u64 epoch,
+			__s64 deadline, __u32 flags)
+{
+	struct spottimer_lease entry = {
+		.owner = owner,
+		.epoch = epoch,
+		.deadline = deadline,
+		.op = op,
+		.flags = flags,
+	};
+
+	return spot_lease(fd, &entry);
+}
+
+static inline int lease_grant(int fd, __u64 owner, __u64 epoch,
+			      __s64 deadline)
+{
+	return lease(fd, SPOTTIMER_LEASE_GRANT, owner, epoch, deadline, 0);
+}
+
+static inline int lease_renew(int fd, __u64 owner, __u64 epoch,
+			      __s64 deadline)
+{
+	return lease(fd, SPOTTIMER_LEASE_RENEW, owner, epoch, deadline, 0);
+}
+
+static inline int lease_revoke(int fd, __u64 owner, __u64 epoch,
+			       __u32 flags)
+{
+	return lease(fd, SPOTTIMER_LEASE_REVOKE, owner, epoch, 0, flags);
+}
+
+/* A generation is over if it is remembered as such, or not any more. */
+static inline bool is_over(int fd, __u64 key, __u64 generation)
+{
+	struct spottimer_query q = query(fd, key, generation);
+
+	return q.error ? q.error == -ENOENT || q.error == -ESTALE :
+			 q.state == SPOTTIMER_ENDED;
+}
+
+static inline bool wait_state(int fd, __u64 key, __u64 generation, __u32 state)
+{
+	struct spottimer_query q;
+	__s64 since = 0;
+
+	do {
+		q = query(fd, key, generation);
+		if (q.error)
+			return false;
+		if (q.state == state)
+			return true;
+	} while (look_again(&since));
+	return false;
+}
+
+/*
+ * Records. The file is non-blocking in all of these.
+ */
+
+static inline bool readable_for(int fd, int timeout)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pfd, 1, timeout) == 1 && pfd.revents & POLLIN;
+}
+
+static inline bool readable(int fd)
+{
+	return readable_for(fd, 0);
+}
+
+/* One read. Returns the number of records, or an error. */
+static inline int read_records(int fd, struct spottimer_record *rec, int n)
+{
+	ssize_t ret = read(fd, rec, n * sizeof(*rec));
+
+	if (ret < 0)
+		return -errno;
+	if (!ret || ret % sizeof(*rec))
+		return -EPROTO;
+	return ret / sizeof(*rec);
+}
+
+/* Read until there are @n records, or none came for too long (-ETIME). */
+static inline int take_all(int fd, struct spottimer_record *rec, int n)
+{
+	int got = 0;
+
+	while (got < n) {
+		int ret;
+
+		if (!readable_for(fd, PATIENCE))
+			return -ETIME;
+		ret = read_records(fd, rec + got, n - got);
+		if (ret > 0)
+			got += ret;
+		else if (ret != -EAGAIN)
+			return ret;
+	}
+	return got;
+}
+
+static inline int take(int fd, struct spottimer_record *rec)
+{
+	int ret = take_all(fd, rec, 1);
+
+	return ret == 1 ? 0 : ret;
+}
+
+/* True if there is nothing to read, by poll and by read, and none comes. */
+static inline bool nothing_for(int fd, int timeout)
+{
+	struct spottimer_record rec;
+
+	return !readable_for(fd, timeout) &&
+	       read_records(fd, &rec, 1) == -EAGAIN;
+}
+
+static inline bool nothing(int fd)
+{
+	return nothing_for(fd, 0);
+}
+
+#define EXPECT_TICK(rec, key_, generation_, delivery, scheduled) do {	\
+	const struct spottimer_record rec_ = (rec);			\
+									\
+	EXPECT_EQ(SPOTTIMER_REC_TICK,					\
+		  rec_.flags & (SPOTTIMER_REC_TICK | SPOTTIMER_REC_END | \
+				SPOTTIMER_REC_LEASE));			\
+	EXPECT_EQ(key_, rec_.key);					\
+	EXPECT_EQ(generation_, rec_.generation);			\
+	EXPECT_EQ(delivery, rec_.delivery_index);			\
+	EXPECT_EQ(scheduled, rec_.scheduled_index);			\
+	EXPECT_EQ(0, rec_.result);					\
+} while (0)
+
+/*
+ * Threads, memory, parameters
+ */
+
+/*
+ * Wait until a thread or process sleeps in the system call @nr. False if it
+ * has ended, or does something else for too long.
+ */
+static inline bool wait_asleep(pid_t tid, long nr)
+{
+	char path[40], line[32];
+	__s64 since = 0;
+	bool asleep;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	do {
+		FILE *file = fopen(path, "r");
+
+		if (!file)
+			return false;
+		/* while it runs, the file does not begin with a number */
+		asleep = fgets(line, sizeof(line), file) && isdigit(line[0]) &&
+			 strtol(line, NULL, 10) == nr;
+		fclose(file);
+	} while (!asleep && look_again(&since));
+	return asleep;
+}
+
+/* Timers belong to the CPU that registers them. */
+static inline int stay_on_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
+}
+
+/*
+ * Two pages, of which the second one is as @prot says. Returns the border
+ * between them.
+ */
+static inline char *map_border(int prot)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	char *base = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (base == MAP_FAILED || mprotect(base + page, page, prot))
+		return NULL;
+	return base + page;
+}
+
+#define PARAM_PATH "/sys/module/spottimer/parameters/"
+
+static inline long long read_param(const char *name)
+{
+	long long value = -1;
+	char path[80];
+	FILE *file;
+
+	snprintf(path, sizeof(path), PARAM_PATH "%s", name);
+	file = fopen(path, "r");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%lld", &value) != 1)
+		value = -1;
+	fclose(file);
+	return value;
+}
+
+static inline int write_param(const char *name, long long value)
+{
+	char path[80], text[24];
+	int fd, len, ret;
+
+	snprintf(path, sizeof(path), PARAM_PATH "%s", name);
+	len = snprintf(text, sizeof(text), "%lld", value);
+	fd = open(path, O_WRONLY);
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, len) == len ? 0 : -errno;
+	close(fd);
+	return ret;
+}
+
+/*
+ * The usual fixture: one open, non-blocking file.
+ */
+
+FIXTURE(ctx) {
+	int fd;
+};
+
+FIXTURE_SETUP(ctx)
+{
+	self->fd = spot_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(ctx)
+{
+	close(self->fd);
+}
+
+#endif /* SPOTTIMER_TEST_H */
