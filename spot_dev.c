@@ -153,6 +153,8 @@ static_assert(sizeof(struct spottimer_record) == 64);
  * @refs: timers under it, and one for the table of owners
  * @replaced: a new grant has taken its place, or it was forgotten: its timers
  *	have to end
+ * @void_generation: up to this one, timers were there when ticks were missed
+ *	that the lease's @void_until makes void
  * @lapsed: place in ctx->lapsed
  * @lapsed_epoch: the epoch that has run out
  * @rcu: for freeing
@@ -163,6 +165,7 @@ struct spot_owner {
 	struct spot_ctx *ctx;
 	unsigned int refs;
 	bool replaced;
+	u64 void_generation;
 	struct list_head lapsed;
 	u64 lapsed_epoch;
 	struct rcu_head rcu;
@@ -244,7 +247,6 @@ struct spot_call;
  * @more: place in the caller's list
  * @call: the caller
  * @entry: the entry that it is for, in user memory
- * @many: it is one of many timers of that entry
  * @done: the generation has ended, and the rest is filled in
  * @result: its terminal result
  */
@@ -253,7 +255,6 @@ struct spot_wait {
 	struct list_head more;
 	struct spot_call *call;
 	struct spottimer_cancel __user *entry;
-	bool many;
 	bool done;
 	s32 result;
 };
@@ -599,12 +600,17 @@ static void spot_bury(struct spot_call *call, struct spot_dev_timer *t)
 	ctx->timers--;
 	spot_uncharge(ctx);
 
-	for (other = *spot_bucket(ctx, t->key); other; other = other->next) {
-		if (other->key == t->key && other->flags & SPOT_DEV_BURIED) {
-			spot_forget(call, other);
+	for (other = *spot_bucket(ctx, t->key); other; other = other->next)
+		if (other->key == t->key && other->flags & SPOT_DEV_BURIED)
 			break;
-		}
+	/* it was replaced while it ran, and the next one has ended before it */
+	if (other && other->generation > t->generation) {
+		spot_table_remove(ctx, t);
+		spot_call_put_object(call, t);
+		return;
 	}
+	if (other)
+		spot_forget(call, other);
 	t->flags |= SPOT_DEV_BURIED;
 	list_add_tail(&t->timer.entry.link, &ctx->ended);
 	if (++ctx->nr_ended > SPOT_ENDED_MAX)
@@ -613,7 +619,7 @@ static void spot_bury(struct spot_call *call, struct spot_dev_timer *t)
 						   timer.entry.link));
 }
 
-/* @t is idle now: its generation has ended. */
+/* @t is idle now: its generation has ended. It may be gone after this. */
 static void spot_end(struct spot_call *call, struct spot_dev_timer *t)
 {
 	if (t->flags & SPOT_DEV_TELL_END)
@@ -639,8 +645,8 @@ static bool spot_is_held(struct spot_call *call, struct spot_dev_timer *t)
  */
 static bool spot_may_start(struct spot_call *call, struct spot_dev_timer *t)
 {
+	struct spot_owner *owner = spot_timer_owner(t);
 	struct spot_batch *batch = &call->batch;
-	struct spot_lease *lease = t->timer.lease;
 
 	if (spot_has_ended(t))
 		return true;
@@ -649,8 +655,9 @@ static bool spot_may_start(struct spot_call *call, struct spot_dev_timer *t)
 		return false;
 	}
 	t->flags &= ~SPOT_DEV_AFTER;
-	if (lease) {
-		s64 until = lease->void_until[spot_timer_clock(&t->timer)];
+	if (owner && t->generation <= owner->void_generation) {
+		s64 until =
+			owner->lease.void_until[spot_timer_clock(&t->timer)];
 
 		if (t->timer.entry.deadline <= until) {
 			if (spot_overrun_skip(&t->timer.overrun,
@@ -692,6 +699,7 @@ static void spot_end_dying(struct spot_call *call, struct spot_dev_timer *t)
 	struct spot_ctx *ctx = call->ctx;
 	struct spot_wait *wait, *next;
 	struct spot_dev_timer *heir;
+	u64 key = t->key;
 
 	list_for_each_entry_safe(wait, next, &t->timer.entry.link, link) {
 		wait->result = t->result;
@@ -703,8 +711,8 @@ static void spot_end_dying(struct spot_call *call, struct spot_dev_timer *t)
 	spot_batch_complete(&call->batch, &t->timer, false);
 	spot_end(call, t);
 
-	heir = spot_find(ctx, t->key, 0);
-	if (spot_timer_state(&heir->timer) == SPOT_HELD)
+	heir = spot_find(ctx, key, 0);
+	if (heir && spot_timer_state(&heir->timer) == SPOT_HELD)
 		spot_unhold(call, heir);
 }
 
@@ -951,7 +959,6 @@ static int spot_cancel_timer(struct spot_call *call, struct spot_dev_timer *t,
 		return -ENOMEM;
 	wait->call = call;
 	wait->entry = entry;
-	wait->many = flags & SPOT_CANCEL_MANY;
 	wait->done = false;
 	list_add_tail(&wait->link, &t->timer.entry.link);
 	list_add_tail(&wait->more, &call->waits);
@@ -1012,6 +1019,28 @@ static bool spot_cancel_visit(struct spot_call *call, struct spot_dev_timer *t,
 		e->result = result;
 	e->cancelled += was_live;
 	return !error;
+}
+
+/*
+ * One of the handlers that @entry would wait for is the caller. So it is not to
+ * wait at all: another handler may be doing the same, and they would wait for
+ * each other.
+ */
+static void spot_cancel_no_wait(struct spot_call *call,
+				struct spottimer_cancel __user *entry)
+{
+	struct spot_wait *wait, *next;
+
+	lockdep_assert_held(&call->ctx->lock);
+
+	list_for_each_entry_safe(wait, next, &call->waits, more) {
+		if (wait->entry != entry)
+			continue;
+		if (!wait->done)
+			list_del(&wait->link);
+		list_del(&wait->more);
+		kfree(wait);
+	}
 }
 
 static int spot_cancel_check(const struct spottimer_cancel *e)
@@ -1077,6 +1106,8 @@ static void spot_cancel(struct spot_call *call, void *entries, unsigned int n)
 			spot_leave(call);
 			spot_walk(call, spot_cancel_visit, &many);
 			spot_enter(call);
+			if (e[i].error && e[i].error != -EINTR)
+				spot_cancel_no_wait(call, entry);
 		} else {
 			spot_cancel_one(call, &e[i], entry);
 		}
@@ -1091,8 +1122,8 @@ static bool spot_wait_done(struct spot_wait *wait)
 }
 
 /*
- * Wait for the handlers for which the call has to, and write the results. Where
- * that cannot be done any more, the entries go on saying EINTR.
+ * Wait for the handlers for which the call has to, and write the results. The
+ * entries say EINTR until then, or EFAULT if even that could not be written.
  */
 static void spot_cancel_finish(struct spot_call *call)
 {
@@ -1100,6 +1131,7 @@ static void spot_cancel_finish(struct spot_call *call)
 	struct spottimer_cancel __user *last = NULL;
 	struct spot_wait *wait, *next;
 	bool interrupted = false;
+	bool tell = false;
 	s32 result = 0;
 	s32 error = 0;
 
@@ -1117,19 +1149,16 @@ static void spot_cancel_finish(struct spot_call *call)
 		/* the results of many go into one entry, with what is there */
 		if (wait->entry != last) {
 			last = wait->entry;
+			tell = !get_user(error, &last->error) &&
+			       error == -EINTR &&
+			       !get_user(result, &last->result);
 			error = 0;
-			result = 0;
-			if (wait->many && (get_user(error, &last->error) ||
-					   get_user(result, &last->result)))
-				error = -EFAULT;
-			if (error == -EINTR)
-				error = 0;
 		}
 		if (!wait->done)
 			error = -EINTR;
 		else if (!result)
 			result = wait->result;
-		if (!put_user(error ? 0 : result, &last->result))
+		if (tell && !put_user(error ? 0 : result, &last->result))
 			put_user(error, &last->error);
 		kfree(wait);
 	}
@@ -1291,6 +1320,8 @@ static int spot_owner_grant(struct spot_call *call,
 	if (old && e->flags & SPOTTIMER_LEASE_ADOPT) {
 		live = spot_lease_revoke(&old->lease);
 		spin_lock_bh(&ctx->lock);
+		if (!live)
+			old->void_generation = ctx->generation;
 		spot_lease_grant(&old->lease, e->epoch, deadline, live);
 		spin_unlock_bh(&ctx->lock);
 		call->settle = true;
@@ -1416,6 +1447,8 @@ static bool spot_settle_visit(struct spot_call *call, struct spot_dev_timer *t,
 			      void *arg)
 {
 	struct spot_owner *owner = spot_timer_owner(t);
+	u64 generation = t->generation;
+	u64 key = t->key;
 
 	if (!owner || !spot_is_live(t))
 		return false;
@@ -1430,7 +1463,9 @@ static bool spot_settle_visit(struct spot_call *call, struct spot_dev_timer *t,
 	if (spot_batch_state(&call->batch, &t->timer) != SPOT_HELD)
 		return false;
 	spot_unhold(call, t);
-	return !spot_is_live(t);
+	/* its only tick may have been void */
+	t = spot_find(call->ctx, key, generation);
+	return !t || !spot_is_live(t);
 }
 
 /*
@@ -1755,7 +1790,9 @@ static const struct spot_op spot_ops[] = {
 
 /*
  * Copy in up to @n entries, and see that their errors can be written: an entry
- * whose result cannot be told is not worked on. Return: how many could be.
+ * whose result cannot be told is not worked on. They say EFAULT until then.
+ *
+ * Return: how many could be.
  */
 static unsigned int spot_copy_in(struct spot_call *call,
 				 const struct spot_op *op, void *entries,
@@ -1776,31 +1813,40 @@ static unsigned int spot_copy_in(struct spot_call *call,
 		if (ret && ret != -E2BIG)
 			break;
 		*(s32 *)(entry + op->error) = ret;
-		if (put_user(ret, (s32 __user *)(from + op->error)))
+		if (put_user(ret ?: -EFAULT, (s32 __user *)(from + op->error)))
 			break;
 	}
 	return i;
 }
 
-/* Copy out @n entries. One that was too large was not copied in either. */
-static int spot_copy_out(struct spot_call *call, const struct spot_op *op,
-			 void *entries, unsigned int n)
+/*
+ * Copy out @n entries, but those that were too large and so not copied in.
+ *
+ * Return: how many could be.
+ */
+static unsigned int spot_copy_out(struct spot_call *call,
+				  const struct spot_op *op, void *entries,
+				  unsigned int n)
 {
 	unsigned int i;
 
-	if (call->stride == op->size)
-		return copy_to_user(call->entry, entries, n * op->size) ?
-		       -EFAULT : 0;
+	if (call->stride == op->size &&
+	    !copy_to_user(call->entry, entries, n * op->size))
+		return n;
 
 	for (i = 0; i < n; i++) {
 		void __user *to = call->entry + (size_t)i * call->stride;
 		void *entry = entries + i * op->size;
 
-		if (*(s32 *)(entry + op->error) != -E2BIG &&
-		    copy_to_user(to, entry, op->size))
-			return -EFAULT;
+		s32 error = *(s32 *)(entry + op->error);
+
+		if (error == -E2BIG || !copy_to_user(to, entry, op->size))
+			continue;
+		/* the error may have been copied, and the rest not */
+		put_user(-EFAULT, (s32 __user *)(to + op->error));
+		break;
 	}
-	return 0;
+	return i;
 }
 
 static long spot_ioctl_entries(struct spot_call *call, const struct spot_op *op,
@@ -1823,7 +1869,7 @@ static long spot_ioctl_entries(struct spot_call *call, const struct spot_op *op,
 		n = spot_copy_in(call, op, entries, want);
 		if (n) {
 			op->work(call, entries, n);
-			ret = spot_copy_out(call, op, entries, n);
+			n = spot_copy_out(call, op, entries, n);
 			done += n;
 		}
 		if (n < want)

@@ -24,7 +24,9 @@
 
 #include "spot_lease.h"
 
+/* What the deadline is after the end: it was seen to have come, or revoked. */
 #define SPOT_LEASE_ENDED	S64_MIN
+#define SPOT_LEASE_REVOKED	(S64_MIN + 1)
 
 /**
  * spot_lease_admit - may a timer of this lease run?
@@ -39,7 +41,7 @@ bool spot_lease_admit(struct spot_lease *lease, s64 now)
 {
 	s64 deadline = atomic64_read_acquire(&lease->deadline);
 
-	while (now >= deadline && deadline != SPOT_LEASE_ENDED)
+	while (now >= deadline && deadline > SPOT_LEASE_REVOKED)
 		if (atomic64_try_cmpxchg(&lease->deadline, &deadline,
 					 SPOT_LEASE_ENDED))
 			return false;
@@ -61,7 +63,9 @@ static void spot_lease_expire(struct spot_timer *timer,
 	s64 deadline;
 
 	if (!spot_lease_admit(lease, spot_clock_now(SPOT_BOOTTIME))) {
-		spot_lease_tell(lease);
+		/* one that is being revoked has not run out, as far as we know */
+		if (atomic64_read(&lease->deadline) == SPOT_LEASE_ENDED)
+			spot_lease_tell(lease);
 		return;
 	}
 	/* renewed; a renewal to an earlier deadline may come in between */
@@ -153,7 +157,7 @@ int spot_lease_renew(struct spot_lease *lease, s64 deadline)
 bool spot_lease_revoke(struct spot_lease *lease)
 {
 	s64 now = spot_clock_now(SPOT_BOOTTIME);
-	bool live = now < atomic64_xchg(&lease->deadline, SPOT_LEASE_ENDED);
+	bool live = now < atomic64_xchg(&lease->deadline, SPOT_LEASE_REVOKED);
 
 	spot_timer_cancel_sync(&lease->timer);
 	if (!live) {

@@ -12,8 +12,8 @@
 
 /**
  * struct spot_lease - the right of an owner's timers to run
- * @deadline: CLOCK_BOOTTIME nanoseconds from which on nothing runs; S64_MIN
- *	once it has come, was seen to have come, or was made to come
+ * @deadline: CLOCK_BOOTTIME nanoseconds from which on nothing runs; before all
+ *	time once it was seen to have come, or the lease was revoked
  * @epoch: the fencing token
  * @void_until: per clock, ticks that were due by then do not count: they were
  *	missed before the lease was adopted

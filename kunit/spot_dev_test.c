@@ -486,6 +486,25 @@ static void e5_one_end_of_a_key_is_remembered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, first, 0).error, -ESTALE);
 }
 
+/* The one that was replaced while it ran may end after the next one. */
+static void e5_the_newer_end_is_remembered(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+	u64 old = dev_timer(test, 1, t + 10 * MS, 0, SPOTTIMER_REG_MANUAL);
+	u64 new;
+
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	new = dev_timer(test, 1, t + 20 * MS, 0, 0);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, new, 0).error, 0);
+	KUNIT_EXPECT_EQ(test, dev_complete(d, 1, old, -EIO), 0);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, new, 0).error, 0);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, new, 0).result, 0);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, 0, 0).generation, new);
+	KUNIT_EXPECT_EQ(test, d->ctx->objects, 1);
+}
+
 /* One that was cancelled before, and whose handler runs still, is among all. */
 static void e7_cancel_all_knows_of_what_is_dying(struct kunit *test)
 {
@@ -803,6 +822,23 @@ static void g4_adopted_timers_skip_what_they_missed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev_state(d, 4, 0), (u32)SPOTTIMER_ENDED);
 }
 
+/* What is registered after the adoption has missed nothing. */
+static void g4_a_past_time_after_an_adoption_is_not_void(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now;
+
+	KUNIT_ASSERT_EQ(test, dev_grant(d, 9, 5, t + 100 * MS, 0), 0);
+	dev_advance(d, t + 200 * MS);
+	KUNIT_ASSERT_EQ(test, dev_grant(d, 9, 6, t + 900 * MS,
+					SPOTTIMER_LEASE_ADOPT), 0);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_leased(test, 1, t, 0, 9, 6);
+	dev_advance(d, t + 201 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_expect(test, 0, 1, 1, 1, 0);
+}
+
 /* The grant comes before anything in the kernel has seen the lease lapse. */
 static void g3_told_before_the_next_grant(struct kunit *test)
 {
@@ -1000,6 +1036,7 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(e3_cancel_of_running_ends_at_completion),
 	KUNIT_CASE(e5_what_is_remembered_is_bounded),
 	KUNIT_CASE(e5_one_end_of_a_key_is_remembered),
+	KUNIT_CASE(e5_the_newer_end_is_remembered),
 	KUNIT_CASE(e7_cancel_all_knows_of_what_is_dying),
 	KUNIT_CASE(f4_completing_what_does_not_run),
 	KUNIT_CASE(f7_target_order_then_registration_order),
@@ -1013,6 +1050,7 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(g1_renewed_in_time),
 	KUNIT_CASE(g4_a_new_epoch_ends_the_old_timers),
 	KUNIT_CASE(g4_adopted_timers_skip_what_they_missed),
+	KUNIT_CASE(g4_a_past_time_after_an_adoption_is_not_void),
 	KUNIT_CASE(g3_told_before_the_next_grant),
 	KUNIT_CASE(g6_completion_after_the_lease_ended),
 	KUNIT_CASE(g1_revoke_and_forget),

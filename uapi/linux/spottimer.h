@@ -14,7 +14,8 @@
  *   E2BIG        a structure is larger than this kernel knows and its unknown
  *                part is not zero
  *   EEXIST       SPOTTIMER_REG_EXCL, and the key has a timer
- *   EFAULT       memory could not be read or written
+ *   EFAULT       memory could not be read or written; in an entry: it was worked
+ *                on, but what became of it could not be written
  *   EINPROGRESS  cancel: accepted, takes effect when the handler completes
  *   EINTR        cancel: accepted, but a signal ended the wait; read: a
  *                signal came before the first record
@@ -26,7 +27,8 @@
  *   ENOTTY       unknown ioctl
  *   EOPNOTSUPP   known, but not supported here
  *   EPERM        SPOTTIMER_REG_CRITICAL without CAP_SYS_NICE
- *   ESTALE       a generation or an epoch that has been replaced
+ *   ESTALE       a generation or an epoch that has been replaced; of a key that
+ *                has a timer, any generation that is older
  */
 #ifndef _UAPI_LINUX_SPOTTIMER_H
 #define _UAPI_LINUX_SPOTTIMER_H
@@ -39,7 +41,8 @@
  * @features: 0; for what later kernels add
  * @tick_ns: length of a wheel tick in nanoseconds; a timer fires at the first
  *	wheel tick at or after its deadline
- * @max_timers: timers, and owners, that one context may hold
+ * @max_timers: timers, and owners, that one context may hold; a timer that was
+ *	replaced while its handler runs is not counted against it
  * @max_user_timers: timers and owners that all contexts opened by one user may
  *	hold
  * @clocks: bit n is set where clock id n can be used
@@ -116,8 +119,8 @@ enum spottimer_policy {
  * struct spottimer_register - register, replace or re-arm a timer
  * @key: the timer's name in this context
  * @generation: in: 0, or the generation that is to be replaced (ESTALE if the
- *	key is at another one, ENOENT if it has no timer); out: the new one,
- *	larger than any before it
+ *	key is at a later one, ENOENT if it has no timer or is not that far);
+ *	out: the new one, larger than any before it
  * @first: first due time in nanoseconds, from now or, with
  *	SPOTTIMER_REG_ABSTIME, on @clock; not negative. A time that is past is
  *	due at the next wheel tick.
@@ -283,7 +286,7 @@ enum spottimer_state {
  * @key: the timer
  * @generation: in: the generation, or 0 for the current one; out: its number
  * @cookie: out: as registered
- * @owner: out: as registered
+ * @owner: out: as registered, and 0 after the end
  * @started: out: handlers started
  * @scheduled: out: nominal tick of the last handler, 0 before the first
  * @remaining: out: nanoseconds to the next due time; 0 if it is past or none
