@@ -34,6 +34,8 @@ tests() {
 		selftests/*.c /dev/null |
 		sed -E 's/:TEST\(/:/; s/:TEST_SIGNAL\(([^,]*).*/:\1/
 			s/:TEST_F[A-Z_]*\([^,]*, *([^,]*).*/:\1/'
+	grep -oE 'result "[a-j][0-9]+_[a-z0-9_]+' selftests/run.sh /dev/null |
+		sed 's/:result "/:/'
 	# a program whose checks have no names
 	for clause in a3 a11 b2 b3 c2 c3 c4 c5 e1 e7 f1 f6; do
 		echo "samples/spots.c:${clause}_"

@@ -315,7 +315,7 @@ static void dev_late_handler(struct kunit *test, u32 policy, u32 max, s64 *begin
 	*begin = t;
 }
 
-static void d2_skip_late_figures(struct kunit *test)
+static void d2_f5_skip_late_figures(struct kunit *test)
 {
 	struct dev_test *d = test->priv;
 	s64 t;
@@ -379,6 +379,60 @@ static void c5_no_drift_on_a_coarse_wheel(struct kunit *test)
 		dev_expect(test, 0, 1, n, n, 0);
 	}
 	KUNIT_EXPECT_EQ(test, n, (int)ARRAY_SIZE(fires));
+}
+
+static void c1_what_a_record_tells(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	struct spottimer_register e = {
+		.key = U64_MAX, .first = MS, .owner = 7, .epoch = 3,
+		.cookie = 0x0123456789abcdef,
+	};
+
+	KUNIT_ASSERT_EQ(test, dev_lease(d, SPOTTIMER_LEASE_GRANT, 7, 3,
+					3600 * 1000 * MS, 0), 0);
+	KUNIT_ASSERT_EQ(test, dev_register(d, &e), 0);
+	dev_advance(d, d->now + MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	dev_expect(test, 0, U64_MAX, 1, 1, 0);
+	KUNIT_EXPECT_EQ(test, d->rec[0].generation, e.generation);
+	KUNIT_EXPECT_EQ(test, d->rec[0].cookie, e.cookie);
+	KUNIT_EXPECT_EQ(test, d->rec[0].owner, 7);
+	KUNIT_EXPECT_EQ(test, d->rec[0].flags,
+			SPOTTIMER_REC_TICK | SPOTTIMER_REC_LAST);
+	KUNIT_EXPECT_EQ(test, d->rec[0].result, 0);
+}
+
+/* Renewing does not look at timers, nor move the lease's own. */
+static void g5_renewing_costs_the_same_with_any_number_of_timers(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->now, armed;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, dev_lease(d, SPOTTIMER_LEASE_GRANT, 7, 3,
+					100 * MS, 0), 0);
+	for (i = 0; i < 1000; i++) {
+		struct spottimer_register e = {
+			.key = i, .first = 3600 * 1000 * MS, .owner = 7,
+			.epoch = 3, .clock = CLOCK_BOOTTIME,
+		};
+
+		KUNIT_ASSERT_EQ(test, dev_register(d, &e), 0);
+	}
+	armed = d->armed[SPOT_BOOTTIME];
+	d->armed[SPOT_BOOTTIME] = -1;
+	for (i = 1; i < 10; i++)
+		KUNIT_EXPECT_EQ(test, dev_lease(d, SPOTTIMER_LEASE_RENEW, 7, 3,
+						(100 + i) * MS, 0), 0);
+	/* nothing was armed or moved, and no walk is to come */
+	KUNIT_EXPECT_EQ(test, d->armed[SPOT_BOOTTIME], -1);
+	KUNIT_EXPECT_FALSE(test, d->call.settle);
+	d->armed[SPOT_BOOTTIME] = armed;
+	dev_advance(d, t + 108 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	dev_advance(d, t + 110 * MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 1);
 }
 
 /* A period below a wheel tick merges: one record per wheel tick. */
@@ -1027,10 +1081,12 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(b3_generations_are_never_used_twice),
 	KUNIT_CASE(b3_an_old_handle_cannot_touch_a_new_timer),
 	KUNIT_CASE(b4_exclusive_and_rearm),
-	KUNIT_CASE(d2_skip_late_figures),
+	KUNIT_CASE(d2_f5_skip_late_figures),
 	KUNIT_CASE(d3_catch_up_figures),
 	KUNIT_CASE(d4_delay_next_figures),
 	KUNIT_CASE(c5_no_drift_on_a_coarse_wheel),
+	KUNIT_CASE(c1_what_a_record_tells),
+	KUNIT_CASE(g5_renewing_costs_the_same_with_any_number_of_timers),
 	KUNIT_CASE(h4_short_period_is_no_storm),
 	KUNIT_CASE(e1_cancel_of_pending_and_ready),
 	KUNIT_CASE(e3_cancel_of_running_ends_at_completion),

@@ -93,7 +93,7 @@ static const char *try_wrong(int fd, unsigned int cmd, void *entry,
 				   offsetof(__typeof__(entry), error),	\
 				   wrong, sizeof(wrong)))
 
-TEST_F(errors, einval_register)
+TEST_F(errors, h2_einval_register)
 {
 	struct spottimer_register reg;
 	int i;
@@ -125,7 +125,7 @@ TEST_F(errors, einval_register)
 	}
 }
 
-TEST_F(errors, einval_register_what_contradicts_itself)
+TEST_F(errors, h2_einval_register_what_contradicts_itself)
 {
 	struct spottimer_register reg = timer_once(FREE, HOUR);
 	const struct wrong wrong[] = {
@@ -148,7 +148,7 @@ TEST_F(errors, einval_register_what_contradicts_itself)
 	EXPECT_INVALID(SPOTTIMER_IOC_REGISTER, reg, wrong_owned);
 }
 
-TEST_F(errors, einval_register_catch_up)
+TEST_F(errors, h2_einval_register_catch_up)
 {
 	struct spottimer_register reg = timer_once(FREE, HOUR);
 	const struct wrong wrong[] = {
@@ -173,7 +173,7 @@ TEST_F(errors, einval_register_catch_up)
 	EXPECT_EQ(0, cancel(self->fd, 10, 0, 0).error);
 }
 
-TEST_F(errors, einval_cancel)
+TEST_F(errors, h2_einval_cancel)
 {
 	struct spottimer_cancel one = { .key = KEY };
 	struct spottimer_cancel all = { .flags = SPOTTIMER_CANCEL_ALL };
@@ -204,7 +204,7 @@ TEST_F(errors, einval_cancel)
 	EXPECT_INVALID(SPOTTIMER_IOC_CANCEL, owner, wrong_owner);
 }
 
-TEST_F(errors, einval_complete)
+TEST_F(errors, h2_einval_complete)
 {
 	struct spottimer_complete entry = { .key = 10 };
 	struct spottimer_record rec;
@@ -225,7 +225,7 @@ TEST_F(errors, einval_complete)
 	EXPECT_EQ(0, spot_complete(self->fd, &entry));
 }
 
-TEST_F(errors, einval_lease)
+TEST_F(errors, h2_einval_lease)
 {
 	struct spottimer_lease entry = {
 		.owner = OWNER,
@@ -253,7 +253,7 @@ TEST_F(errors, einval_lease)
 	EXPECT_INVALID(SPOTTIMER_IOC_LEASE, entry, wrong);
 }
 
-TEST_F(errors, einval_lease_deadline_that_has_passed)
+TEST_F(errors, h2_einval_lease_deadline_that_has_passed)
 {
 	struct spottimer_lease entry = {
 		.owner = OWNER,
@@ -275,7 +275,7 @@ TEST_F(errors, einval_lease_deadline_that_has_passed)
 	EXPECT_INVALID(SPOTTIMER_IOC_LEASE, entry, wrong);
 }
 
-TEST_F(errors, einval_lease_flags_of_another_operation)
+TEST_F(errors, h2_einval_lease_flags_of_another_operation)
 {
 	struct spottimer_lease entry = {
 		.owner = OWNER,
@@ -300,7 +300,7 @@ TEST_F(errors, einval_lease_flags_of_another_operation)
 	EXPECT_INVALID(SPOTTIMER_IOC_LEASE, entry, wrong_revoke);
 }
 
-TEST_F(errors, einval_query)
+TEST_F(errors, h2_einval_query)
 {
 	struct spottimer_query entry = { .key = KEY };
 	const struct wrong wrong[] = {
@@ -376,7 +376,7 @@ static int call_ioctl(int fd, unsigned int cmd, void *arg)
 	return ret < 0 ? -errno : ret;
 }
 
-TEST_F(errors, einval_batch)
+TEST_F(errors, h2_einval_batch)
 {
 	union entry entry;
 	unsigned int i, k;
@@ -416,7 +416,7 @@ static unsigned int resized(unsigned int cmd, size_t size)
 	return _IOC(_IOC_DIR(cmd), _IOC_TYPE(cmd), _IOC_NR(cmd), size);
 }
 
-TEST_F(errors, einval_batch_too_short)
+TEST_F(errors, h2_einval_batch_too_short)
 {
 	static const size_t size[] = {
 		0, 8, 16, sizeof(struct spottimer_batch) - 1,
@@ -444,7 +444,7 @@ struct longer_batch {
 	__u64 tail[2];
 };
 
-TEST_F(errors, e2big_batch_with_an_unknown_tail)
+TEST_F(errors, h2_e2big_batch_with_an_unknown_tail)
 {
 	struct longer_batch longer;
 	union entry entry;
@@ -466,7 +466,7 @@ TEST_F(errors, e2big_batch_with_an_unknown_tail)
 	}
 }
 
-TEST_F(errors, a_batch_with_a_tail_of_zeroes_is_accepted)
+TEST_F(errors, h2_a_batch_with_a_tail_of_zeroes_is_accepted)
 {
 	struct spottimer_register reg = timer_once(10, HOUR);
 	struct longer_batch longer;
@@ -481,7 +481,7 @@ TEST_F(errors, a_batch_with_a_tail_of_zeroes_is_accepted)
 	EXPECT_EQ(0, cancel(self->fd, 10, reg.generation, 0).error);
 }
 
-TEST_F(errors, e2big_entry_with_an_unknown_tail)
+TEST_F(errors, h2_e2big_entry_with_an_unknown_tail)
 {
 	union entry entry;
 	unsigned int i, k;
@@ -507,7 +507,7 @@ TEST_F(errors, e2big_entry_with_an_unknown_tail)
 	}
 }
 
-TEST_F(errors, an_entry_with_a_tail_of_zeroes_is_accepted)
+TEST_F(errors, h2_an_entry_with_a_tail_of_zeroes_is_accepted)
 {
 	struct {
 		struct spottimer_register reg;
@@ -538,7 +538,7 @@ TEST_F(errors, an_entry_with_a_tail_of_zeroes_is_accepted)
  * EFAULT
  */
 
-TEST_F(errors, efault_batch)
+TEST_F(errors, h2_efault_batch)
 {
 	char *border = map_border(PROT_NONE);
 	struct spottimer_batch *batch;
@@ -575,7 +575,7 @@ static void *place(const void *entries, size_t size, int n, int before,
 	return mprotect(border, page, prot) ? NULL : at;
 }
 
-TEST_F(errors, efault_first_entry)
+TEST_F(errors, h2_efault_first_entry)
 {
 	static const int prot[] = { PROT_NONE, PROT_READ };
 	union entry entry;
@@ -668,7 +668,7 @@ static int fault_batch(int fd, unsigned int cmd, const void *entries,
 	fault_batch(self->fd, cmd, entries, sizeof(entries[0]),		\
 		    self->shift, variant->prot, FAULT_N)
 
-TEST_F(fault, efault_register_at_a_later_entry)
+TEST_F(fault, h2_efault_register_at_a_later_entry)
 {
 	struct spottimer_register reg[FAULT_N];
 	int i;
@@ -681,7 +681,7 @@ TEST_F(fault, efault_register_at_a_later_entry)
 			  query(self->fd, i, 0).error);
 }
 
-TEST_F(fault, efault_replace_at_a_later_entry)
+TEST_F(fault, h2_efault_replace_at_a_later_entry)
 {
 	struct spottimer_register reg[FAULT_N];
 	__u64 generation[FAULT_N];
@@ -697,7 +697,7 @@ TEST_F(fault, efault_replace_at_a_later_entry)
 			  query(self->fd, i, 0).generation == generation[i]);
 }
 
-TEST_F(fault, efault_cancel_at_a_later_entry)
+TEST_F(fault, h2_efault_cancel_at_a_later_entry)
 {
 	struct spottimer_cancel c[FAULT_N];
 	__u64 generation[FAULT_N];
@@ -713,7 +713,7 @@ TEST_F(fault, efault_cancel_at_a_later_entry)
 		EXPECT_EQ(i < FAULT_AT, is_over(self->fd, i, generation[i]));
 }
 
-TEST_F(fault, efault_complete_at_a_later_entry)
+TEST_F(fault, h2_efault_complete_at_a_later_entry)
 {
 	struct spottimer_complete entry[FAULT_N];
 	struct spottimer_record rec[FAULT_N];
@@ -732,7 +732,7 @@ TEST_F(fault, efault_complete_at_a_later_entry)
 			  query(self->fd, i, generation[i]).state);
 }
 
-TEST_F(fault, efault_lease_at_a_later_entry)
+TEST_F(fault, h2_efault_lease_at_a_later_entry)
 {
 	struct spottimer_lease entry[FAULT_N];
 	int i;
@@ -749,7 +749,7 @@ TEST_F(fault, efault_lease_at_a_later_entry)
 			  lease_renew(self->fd, i + 1, 1, HOUR));
 }
 
-TEST_F(fault, efault_in_a_batch_without_an_end)
+TEST_F(fault, h2_efault_in_a_batch_without_an_end)
 {
 	struct spottimer_register reg[FAULT_N];
 	int i;
@@ -768,7 +768,7 @@ TEST_F(fault, efault_in_a_batch_without_an_end)
  * The other errors, once each
  */
 
-TEST_F(errors, enotty)
+TEST_F(errors, h2_enotty)
 {
 	char arg[256] = { 0 };
 	unsigned int nr;
@@ -788,7 +788,7 @@ TEST_F(errors, enotty)
 	EXPECT_EQ(-ENOTTY, call_ioctl(self->fd, TCGETS, arg));
 }
 
-TEST_F(errors, eexist)
+TEST_F(errors, h2_eexist)
 {
 	struct spottimer_register reg = timer_once(KEY, HOUR);
 
@@ -796,7 +796,7 @@ TEST_F(errors, eexist)
 	EXPECT_EQ(-EEXIST, spot_register(self->fd, &reg));
 }
 
-TEST_F(errors, enoent)
+TEST_F(errors, h2_enoent)
 {
 	struct spottimer_register reg = timer_once(FREE, HOUR);
 
@@ -814,7 +814,7 @@ TEST_F(errors, enoent)
 	EXPECT_EQ(-ENOENT, query(self->fd, KEY, self->generation + 1).error);
 }
 
-TEST_F(errors, estale)
+TEST_F(errors, h2_estale)
 {
 	__u64 old = self->generation;
 	struct spottimer_register reg = timer_once(KEY, HOUR);
@@ -836,7 +836,7 @@ TEST_F(errors, estale)
 	EXPECT_EQ(-ESTALE, lease_revoke(self->fd, OWNER, 4, 0));
 }
 
-TEST_F(errors, ekeyexpired)
+TEST_F(errors, h2_ekeyexpired)
 {
 	struct spottimer_register reg = timer_once(KEY, HOUR);
 
@@ -847,7 +847,7 @@ TEST_F(errors, ekeyexpired)
 	EXPECT_EQ(-EKEYEXPIRED, lease_revoke(self->fd, OWNER + 1, 1, 0));
 }
 
-TEST_F(errors, eopnotsupp)
+TEST_F(errors, h2_eopnotsupp)
 {
 	struct spottimer_register reg = timer_once(KEY, HOUR);
 	struct spottimer_info info;
@@ -877,7 +877,7 @@ static int drop_capability(int cap)
 	return syscall(SYS_capset, &header, data) ? -errno : 0;
 }
 
-TEST_F(errors, eperm)
+TEST_F(errors, h2_eperm)
 {
 	struct spottimer_register reg = timer_once(1, HOUR);
 	int fd;
@@ -904,7 +904,7 @@ TEST_F(errors, eperm)
  * INFO
  */
 
-TEST_F(errors, info)
+TEST_F(errors, h2_info)
 {
 	struct spottimer_info info;
 
@@ -918,7 +918,7 @@ TEST_F(errors, info)
 	EXPECT_EQ(0, info.reserved);
 }
 
-TEST_F(errors, info_of_another_size)
+TEST_F(errors, h2_info_of_another_size)
 {
 	unsigned char buffer[sizeof(struct spottimer_info) + 64];
 	const size_t size = sizeof(struct spottimer_info);
@@ -947,7 +947,7 @@ TEST_F(errors, info_of_another_size)
 		EXPECT_EQ(0xaa, buffer[i]);
 }
 
-TEST_F(errors, efault_info)
+TEST_F(errors, h2_efault_info)
 {
 	char *border = map_border(PROT_READ);
 

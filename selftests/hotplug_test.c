@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * CPUs that go offline with timers on them, and come back. Timers wait on the
+ * CPU on which they were registered, so the tests choose where they run.
+ */
+#include "spottimer_test.h"
+
+#define TIMERS		4000
+#define PERIOD		(50 * MSEC)
+
+static struct {
+	__s64 first;
+	__u64 delivered, scheduled;
+	bool checked;
+} timers[TIMERS];
+
+static bool set_online(int online)
+{
+	int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY);
+	bool done = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
+
+	close(fd);
+	return done;
+}
+
+static bool run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return !sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* Register keys @from to @to, the first ticks from @first on, @step apart. */
+static bool register_range(int fd, int from, int to, __s64 first, __s64 step,
+			   __s64 period)
+{
+	struct spottimer_register reg[500];
+
+	while (from < to) {
+		int n = 0;
+
+		for (; n < (int)ARRAY_LEN(reg) && from + n < to; n++) {
+			timers[from + n].first = first + n * step;
+			reg[n] = timer_every(from + n, timers[from + n].first,
+					     period);
+		}
+		if (spot_batch(fd, SPOTTIMER_IOC_REGISTER, reg, n,
+			       sizeof(reg[0])) != n || reg[n - 1].error)
+			return false;
+		from += n;
+		first += n * step;
+	}
+	return true;
+}
+
+/* Whether @rec is the next one of its timer, and not too early. */
+static bool follows(const struct spottimer_record *rec, __s64 period)
+{
+	__u64 last, key = rec->key;
+
+	if (key >= TIMERS)
+		return false;
+	last = timers[key].scheduled;
+	if (rec->delivery_index != ++timers[key].delivered ||
+	    rec->scheduled_index <= last ||
+	    rec->skipped_ticks != rec->scheduled_index - last - 1)
+		return false;
+	timers[key].scheduled = rec->scheduled_index;
+	return now() >= timers[key].first +
+			(__s64)(rec->scheduled_index - 1) * period;
+}
+
+/* Read once, with patience. Returns how many records, all of which followed. */
+static int read_following(int fd, __s64 period)
+{
+	static struct spottimer_record rec[512];
+	int n, i;
+
+	if (!readable_for(fd, PATIENCE))
+		return -ETIME;
+	n = read_records(fd, rec, ARRAY_LEN(rec));
+	for (i = 0; i < n; i++)
+		if (!follows(&rec[i], period))
+			return -EBADMSG;
+	return n;
+}
+
+FIXTURE(hotplug) {
+	int fd;
+};
+
+FIXTURE_SETUP(hotplug)
+{
+	if (access("/sys/devices/system/cpu/cpu1/online", W_OK))
+		SKIP(return, "there is no CPU that can go offline");
+	memset(timers, 0, sizeof(timers));
+	self->fd = spot_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(hotplug)
+{
+	set_online(1);
+	close(self->fd);
+}
+
+TEST_F(hotplug, a12_timers_of_a_cpu_that_went_come_once_and_in_time)
+{
+	struct spottimer_record rec;
+	int got = 0, n;
+
+	ASSERT_TRUE(run_on(1));
+	ASSERT_TRUE(register_range(self->fd, 0, TIMERS, now() + 300 * MSEC,
+				   200000, 0));
+	ASSERT_TRUE(run_on(0));
+	ASSERT_TRUE(set_online(0));
+	while (got < TIMERS) {
+		n = read_following(self->fd, 0);
+		ASSERT_LE(0, n);
+		got += n;
+	}
+	for (n = 0; n < TIMERS; n++)
+		ASSERT_EQ(1, timers[n].delivered);
+	EXPECT_EQ(-EAGAIN, read_records(self->fd, &rec, 1));
+}
+
+/* Far ones too, on all levels, and they can be cancelled afterwards. */
+TEST_F(hotplug, a12_far_timers_of_a_cpu_that_went_are_kept)
+{
+	static const __s64 delay[] = { 1, 60, 3600, 86400, 400 * 86400LL };
+	unsigned int i;
+
+	ASSERT_TRUE(run_on(1));
+	for (i = 0; i < ARRAY_LEN(delay); i++)
+		ASSERT_NE(0, arm_once(self->fd, i, delay[i] * SEC, 0));
+	ASSERT_TRUE(run_on(0));
+	ASSERT_TRUE(set_online(0));
+	for (i = 1; i < ARRAY_LEN(delay); i++) {
+		struct spottimer_query q = query(self->fd, i, 0);
+
+		EXPECT_EQ(SPOTTIMER_PENDING, q.state);
+		EXPECT_GT(q.remaining, delay[i] * SEC - PATIENCE * MSEC);
+		EXPECT_EQ(0, cancel(self->fd, i, 0, 0).error);
+	}
+	ASSERT_EQ(1, read_following(self->fd, 0));
+}
+
+/* Scenario 20: what the CPU slept must not make it late, or early. */
+TEST_F(hotplug, a12_a_cpu_that_comes_back_knows_the_time)
+{
+	struct spottimer_record rec[2];
+	__s64 first;
+
+	ASSERT_TRUE(run_on(1));
+	ASSERT_NE(0, arm_once(self->fd, 0, HOUR, 0));
+	ASSERT_TRUE(run_on(0));
+	ASSERT_TRUE(set_online(0));
+	sleep_until(now() + 300 * MSEC);
+	ASSERT_TRUE(set_online(1));
+
+	ASSERT_NE(0, arm_once(self->fd, 1, 3 * SEC, 0));
+	ASSERT_TRUE(run_on(1));
+	first = now() + 20 * MSEC;
+	ASSERT_NE(0, arm_once(self->fd, 2, 20 * MSEC, 0));
+	ASSERT_EQ(0, take(self->fd, &rec[0]));
+	EXPECT_GE(now(), first);
+	EXPECT_EQ(2, rec[0].key);
+	ASSERT_EQ(0, take(self->fd, &rec[1]));
+	EXPECT_EQ(1, rec[1].key);
+}
+
+static void *come_and_go(void *stop)
+{
+	intptr_t changes = 0;
+
+	while (!*(volatile bool *)stop) {
+		changes += set_online(0);
+		changes += set_online(1);
+	}
+	return (void *)changes;
+}
+
+TEST_F(hotplug, a12_repeating_timers_go_on_while_cpus_come_and_go)
+{
+	volatile bool stop = false;
+	unsigned int missing = TIMERS;
+	pthread_t thread;
+	void *changes;
+	__s64 end;
+	int n, i;
+
+	ASSERT_TRUE(run_on(1));
+	ASSERT_TRUE(register_range(self->fd, 0, TIMERS / 2, now() + PERIOD,
+				   10000, PERIOD));
+	ASSERT_TRUE(run_on(0));
+	ASSERT_TRUE(register_range(self->fd, TIMERS / 2, TIMERS, now() + PERIOD,
+				   10000, PERIOD));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, come_and_go, (void *)&stop));
+	for (end = now() + 4 * SEC, i = 0; now() < end; i++) {
+		/* fails while that CPU is away */
+		run_on(i % 2);
+		n = read_following(self->fd, PERIOD);
+		EXPECT_LE(0, n);
+		if (n < 0)
+			break;
+	}
+	stop = true;
+	ASSERT_EQ(0, pthread_join(thread, &changes));
+	EXPECT_LT(4, (intptr_t)changes);
+	ASSERT_LE(0, n);
+
+	/* none has fallen silent */
+	for (i = 0; i < TIMERS; i++)
+		timers[i].checked = false;
+	for (end = now() + PATIENCE * MSEC; missing && now() < end;) {
+		static __u64 before[TIMERS];
+
+		for (i = 0; i < TIMERS; i++)
+			before[i] = timers[i].delivered;
+		ASSERT_LE(0, read_following(self->fd, PERIOD));
+		for (i = 0; i < TIMERS; i++) {
+			if (timers[i].checked || before[i] == timers[i].delivered)
+				continue;
+			timers[i].checked = true;
+			missing--;
+		}
+	}
+	EXPECT_EQ(0, missing);
+}
+
+TEST_HARNESS_MAIN
