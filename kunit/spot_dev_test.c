@@ -774,6 +774,10 @@ static void g3_nothing_from_the_deadline_on(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->rec[0].owner, 9);
 
 	dev_advance(d, t + 200 * MS);
+	/* G2: it did not even get on the queue */
+	KUNIT_EXPECT_EQ(test,
+			spot_timer_state(&spot_find(d->ctx, 2, 0)->timer),
+			SPOT_HELD);
 	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
 	KUNIT_EXPECT_EQ(test, d->rec[0].flags, SPOTTIMER_REC_LEASE);
 	KUNIT_EXPECT_EQ(test, d->rec[0].owner, 9);

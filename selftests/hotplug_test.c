@@ -175,7 +175,7 @@ static void *come_and_go(void *stop)
 {
 	intptr_t changes = 0;
 
-	while (!*(volatile bool *)stop) {
+	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED)) {
 		changes += set_online(0);
 		changes += set_online(1);
 	}
@@ -184,7 +184,7 @@ static void *come_and_go(void *stop)
 
 TEST_F(hotplug, a12_repeating_timers_go_on_while_cpus_come_and_go)
 {
-	volatile bool stop = false;
+	bool stop = false;
 	unsigned int missing = TIMERS;
 	pthread_t thread;
 	void *changes;
@@ -197,7 +197,7 @@ TEST_F(hotplug, a12_repeating_timers_go_on_while_cpus_come_and_go)
 	ASSERT_TRUE(run_on(0));
 	ASSERT_TRUE(register_range(self->fd, TIMERS / 2, TIMERS, now() + PERIOD,
 				   10000, PERIOD));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, come_and_go, (void *)&stop));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, come_and_go, &stop));
 	for (end = now() + 4 * SEC, i = 0; now() < end; i++) {
 		/* fails while that CPU is away */
 		run_on(i % 2);
@@ -206,7 +206,7 @@ TEST_F(hotplug, a12_repeating_timers_go_on_while_cpus_come_and_go)
 		if (n < 0)
 			break;
 	}
-	stop = true;
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(thread, &changes));
 	EXPECT_LT(4, (intptr_t)changes);
 	ASSERT_LE(0, n);
