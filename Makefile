@@ -5,7 +5,7 @@
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 .DEFAULT_GOAL := modules
-.PHONY: modules clean demo check lint harness kunit selftests help
+.PHONY: modules clean demo check lint harness kunit selftests debug help
 
 modules:		## build spottimer.ko for the running kernel (KDIR= for another)
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
@@ -31,6 +31,9 @@ kunit:			## KUnit tests in a kernel built for them
 
 selftests:		## the module on stock Debian kernels (KERNEL=6.1 or 6.12 for one)
 	scripts/selftests
+
+debug:			## KUnit and selftests on a kernel that looks for mistakes
+	scripts/debug
 
 help:			## this list
 	@sed -n 's/^\([a-z]*\):\t*## /\1\t/p' $(MAKEFILE_LIST) | \

@@ -865,32 +865,12 @@ void spot_timer_start(struct spot_timer *timer, s64 first, u64 period, u32 max)
 }
 
 /**
- * spot_timer_cancel - cancel a timer
- * @timer: the timer
- *
- * Its function may be running still. Context: any in which bottom halves may
- * be disabled, softirq too; no batch.
- *
- * Return: whether a tick was outstanding.
- */
-bool spot_timer_cancel(struct spot_timer *timer)
-{
-	struct spot_batch batch;
-	enum spot_state state;
-
-	spot_batch_begin(&batch);
-	state = spot_batch_cancel(&batch, timer);
-	spot_batch_end(&batch);
-	return state != SPOT_IDLE && state != SPOT_RUNNING;
-}
-
-/**
  * spot_timer_cancel_sync - cancel a timer and wait for its function to return
  * @timer: a timer with a function
  *
- * Context: as spot_timer_cancel(), but not with a lock held that the function
- * takes, nor in the function of another timer. May spin, or sleep on PREEMPT_RT,
- * for as long as a pass lasts.
+ * Context: any in which bottom halves may be disabled, softirq too; no batch. Not
+ * with a lock held that the function takes, nor in the function of another timer.
+ * May spin, or sleep on PREEMPT_RT, for as long as a pass lasts.
  *
  * Return: 0, or -EINPROGRESS if called by the timer's own function, after
  * which it does not go on either (contract E4).

@@ -166,7 +166,6 @@ void spot_timer_init_queued(struct spot_timer *timer, enum spot_clock clock,
 enum spot_state spot_timer_state(const struct spot_timer *timer);
 enum spot_clock spot_timer_clock(const struct spot_timer *timer);
 void spot_timer_start(struct spot_timer *timer, s64 first, u64 period, u32 max);
-bool spot_timer_cancel(struct spot_timer *timer);
 int spot_timer_cancel_sync(struct spot_timer *timer);
 
 void spot_batch_begin(struct spot_batch *batch);

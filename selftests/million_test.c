@@ -7,9 +7,22 @@
 #include "spottimer_test.h"
 
 enum {
-	MILLION = 1000000,
 	BATCH = 10000,
 };
+
+/*
+ * A kernel that looks for mistakes takes too long for a million, and keeps what
+ * was freed for a while, to see who uses it still: it is told to init, and so
+ * comes to us by the environment.
+ */
+static int scale(void)
+{
+	const char *value = getenv("SPOT_SCALE");
+
+	return value && atoi(value) > 0 ? atoi(value) : 1;
+}
+
+#define MILLION	(1000000 / scale())
 
 FIXTURE(million) {
 	int fd;
@@ -80,6 +93,8 @@ static bool slab_comes_back(long before, long peak)
 {
 	__s64 since = 0;
 
+	if (scale() != 1)
+		return true;
 	while (slab_used() > before + (peak - before) / 4)
 		if (!look_again(&since))
 			return false;
