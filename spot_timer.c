@@ -165,6 +165,8 @@ enum {
  * @clock: the clock
  * @armed: when @hrtimer fires; KTIME_MAX if it is not armed, S64_MIN while a
  *	pass runs, at whose end it will be
+ * @waiting: a pass left out its timers that are not critical; the next one that
+ *	may, of whichever base, takes them first
  * @hrtimer: fires when a wheel must be looked at
  * @wheel: the timers
  */
@@ -172,6 +174,7 @@ struct spot_base {
 	struct spot_cpu *cpu;
 	enum spot_clock clock;
 	s64 armed;
+	bool waiting;
 	struct hrtimer hrtimer;
 	struct spot_wheel wheel[SPOT_NR_WHEELS];
 };
@@ -1016,6 +1019,32 @@ static bool spot_pass_wheel(struct spot_pass *pass, struct spot_wheel *wheel,
 	return !left;
 }
 
+/* Whether timers of @base that are not critical are due. */
+static bool spot_base_overdue(struct spot_base *base)
+{
+	u64 tick;
+
+	return spot_wheel_next(&base->wheel[SPOT_NORMAL], &tick) &&
+	       spot_tick_time(tick) <= spot_clock_now(base->clock);
+}
+
+/*
+ * Whose timers that are not critical a pass of @base takes: its own, or those of
+ * one that had to wait. Else a clock with too much to do would starve the other.
+ */
+static struct spot_base *spot_base_turn(struct spot_base *base)
+{
+	unsigned int clock;
+
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
+		struct spot_base *other = &base->cpu->base[clock];
+
+		if (other != base && other->waiting && spot_base_overdue(other))
+			return other;
+	}
+	return base;
+}
+
 /**
  * spot_base_pass - expire what is due, within the budget
  * @base: the base
@@ -1027,9 +1056,9 @@ void spot_base_pass(struct spot_base *base)
 	unsigned int budget = READ_ONCE(spot_budget);
 	struct spot_cpu *cpu = base->cpu;
 	struct spot_pass pass = { .base = base };
+	struct spot_base *turn;
 	s64 begin, spent;
 	bool more;
-	u64 tick;
 
 	spin_lock(&cpu->expiry_lock);
 	WRITE_ONCE(cpu->expiring, current);
@@ -1046,11 +1075,19 @@ void spot_base_pass(struct spot_base *base)
 
 	/* a critical timer may have come while the others have to wait */
 	more = begin >= cpu->hold;
+	turn = more ? spot_base_turn(base) : NULL;
+	base->waiting = turn != base;
+	if (more && turn != base) {
+		pass.base = turn;
+		pass.now = spot_clock_now(turn->clock);
+		turn->armed = S64_MIN;
+		turn->waiting = false;
+	}
 	do {
 		unsigned int chunk = min(budget, SPOT_PASS_CHUNK);
 
 		if (more)
-			more = spot_pass_wheel(&pass, &base->wheel[SPOT_NORMAL],
+			more = spot_pass_wheel(&pass, &turn->wheel[SPOT_NORMAL],
 					       chunk);
 		budget -= chunk;
 		spent = spot_clock_now(SPOT_MONOTONIC) - begin;
@@ -1062,11 +1099,15 @@ void spot_base_pass(struct spot_base *base)
 	cpu->stats.spurious += !pass.entries;
 	cpu->stats.pass_max = max(cpu->stats.pass_max, pass.entries);
 	cpu->stats.pass_max_ns = max_t(u64, cpu->stats.pass_max_ns, spent);
-	if (more && spot_wheel_next(&base->wheel[SPOT_NORMAL], &tick) &&
-	    spot_tick_time(tick) <= pass.now) {
+	if ((more && spot_base_overdue(turn)) ||
+	    (turn && turn != base && spot_base_overdue(base))) {
 		cpu->stats.exhausted++;
 		cpu->hold = begin + spent +
 			    max_t(s64, spent, SPOT_TICK_NS_MIN);
+	}
+	if (turn && turn != base) {
+		turn->armed = KTIME_MAX;
+		spot_base_program(turn);
 	}
 	base->armed = KTIME_MAX;
 	spot_base_program(base);

@@ -660,6 +660,52 @@ static void a9_budget_holds_and_critical_goes_past_it(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, total, n + 1);
 }
 
+/* Too much to do on one clock must not keep the other's timers waiting. */
+static void a9_the_hold_is_the_cpus_and_clocks_take_turns(struct kunit *test)
+{
+	const unsigned int budget = 1024, n = 8 * budget;
+	struct dev_test *d = test->priv;
+	struct spottimer_register e = {
+		.key = n, .clock = CLOCK_BOOTTIME,
+		.flags = SPOTTIMER_REG_ABSTIME,
+	};
+	s64 t = d->now;
+	unsigned int i, got, total = 0, before = 0;
+
+	for (i = 0; i < n; i++)
+		dev_timer(test, i, t + 10 * MS, 0, 0);
+	e.first = t + 10 * MS;
+	KUNIT_ASSERT_EQ(test, dev_register(d, &e), 0);
+
+	/* the first pass uses the budget up, the second one is held */
+	dev_advance(d, t + 10 * MS);
+	KUNIT_EXPECT_GT(test, d->armed[SPOT_BOOTTIME], d->now);
+	while ((got = dev_read(d))) {
+		for (i = 0; i < got; i++)
+			KUNIT_ASSERT_NE(test, d->rec[i].key, n);
+		total += got;
+	}
+	KUNIT_EXPECT_EQ(test, total, budget);
+
+	/* then it is the other's turn, with thousands still to come */
+	while (total < n + 1) {
+		s64 next = min(d->armed[0], d->armed[1]);
+
+		KUNIT_ASSERT_GT(test, next, d->now);
+		KUNIT_ASSERT_LT(test, next, t + 30 * MS);
+		dev_advance(d, next);
+		while ((got = dev_read(d))) {
+			for (i = 0; i < got; i++)
+				if (d->rec[i].key == n)
+					before = total + i;
+			total += got;
+		}
+	}
+	KUNIT_EXPECT_GT(test, before, 0);
+	KUNIT_EXPECT_LE(test, before, 2 * budget);
+	KUNIT_EXPECT_EQ(test, total, n + 1);
+}
+
 static void a7_nothing_pending_nothing_armed(struct kunit *test)
 {
 	struct dev_test *d = test->priv;
@@ -1101,6 +1147,7 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(f4_completing_what_does_not_run),
 	KUNIT_CASE(f7_target_order_then_registration_order),
 	KUNIT_CASE(a9_budget_holds_and_critical_goes_past_it),
+	KUNIT_CASE(a9_the_hold_is_the_cpus_and_clocks_take_turns),
 	KUNIT_CASE(a7_nothing_pending_nothing_armed),
 	KUNIT_CASE(a7_the_wake_moves_earlier_and_a_stale_one_does_no_harm),
 	KUNIT_CASE(f7_critical_first_but_not_for_ever),
