@@ -48,7 +48,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/atomic.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/debugfs.h>
@@ -74,7 +73,6 @@
 #include <linux/wait.h>
 #include <linux/xarray.h>
 
-#include "compat.h"
 #include "spot_lease.h"
 #include "spot_timer.h"
 #include "uapi/linux/spottimer.h"
