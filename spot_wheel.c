@@ -317,6 +317,66 @@ void spot_wheel_forward(struct spot_wheel *w, u64 now)
 	w->until = now;
 }
 
+/* Move all of the bucket @from to the end of @to. */
+static void spot_wheel_empty(struct spot_wheel *w, struct list_head *from,
+			     struct list_head *to)
+{
+	if (list_empty(from))
+		return;
+	list_splice_tail_init(from, to);
+	spot_wheel_emptied(w, from);
+}
+
+/**
+ * spot_wheel_rewind - follow a clock that was set back
+ * @w: the wheel
+ * @now: the current wheel tick
+ *
+ * What waits above the highest digit in which @now differs from the tick last
+ * processed is where it belongs still. What waits below has that digit in
+ * common with the latter, and so goes into one bucket, unseen. Only what was
+ * due, or would have been at the next tick, may have been late already and has
+ * to be placed one by one: it is due again, for its owner to look at and add.
+ *
+ * Does nothing during an advance, and where @now is not before the tick last
+ * processed.
+ */
+void spot_wheel_rewind(struct spot_wheel *w, u64 now)
+{
+	u64 last = w->processed;
+	unsigned int level, slot;
+	struct list_head *into;
+
+	if (now >= last || w->until != last)
+		return;
+
+	level = __fls(last ^ (last + 1)) / SPOT_WHEEL_BITS;
+	if (w->cascading) {
+		level = w->cascading;
+		last++;
+	}
+	/* if there are any, a cascade has moved them, as the first of its bucket */
+	spot_wheel_empty(w, &w->bucket[last & (SPOT_WHEEL_SLOTS - 1)], &w->due);
+	spot_wheel_empty(w, spot_wheel_starting(w, level), &w->due);
+	w->cascading = 0;
+
+	level = __fls(last ^ now) / SPOT_WHEEL_BITS;
+	slot = (last >> (level * SPOT_WHEEL_BITS)) & (SPOT_WHEEL_SLOTS - 1);
+	into = &w->bucket[level * SPOT_WHEEL_SLOTS + slot];
+	while (w->levels & (BIT(level) - 1)) {
+		unsigned int from = __ffs(w->levels);
+
+		spot_wheel_empty(w, &w->bucket[from * SPOT_WHEEL_SLOTS +
+					       __ffs(w->slots[from])], into);
+	}
+	if (!list_empty(into)) {
+		w->slots[level] |= 1ULL << slot;
+		w->levels |= 1U << level;
+	}
+	w->processed = now;
+	w->until = now;
+}
+
 /* Advance to the next wheel tick that has something due; false if none has. */
 static bool spot_wheel_advance(struct spot_wheel *w, u64 now,
 			       unsigned int *budget)
@@ -368,7 +428,7 @@ static bool spot_wheel_advance(struct spot_wheel *w, u64 now,
  *
  * Return: an entry whose target is not after @now, taken out of the wheel, or
  * NULL if there is none or the budget is used up. If the clock was set back,
- * what was found due before may come as well; its owner looks at the deadline.
+ * what was due before may come as well; its owner looks at the deadline.
  */
 struct spot_wheel_entry *spot_wheel_expire(struct spot_wheel *w, u64 now,
 					   unsigned int *budget)

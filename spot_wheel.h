@@ -84,6 +84,7 @@ u64 spot_wheel_add(struct spot_wheel *w, struct spot_wheel_entry *e);
 void spot_wheel_remove(struct spot_wheel *w, struct spot_wheel_entry *e);
 bool spot_wheel_next(const struct spot_wheel *w, u64 *tick);
 void spot_wheel_forward(struct spot_wheel *w, u64 now);
+void spot_wheel_rewind(struct spot_wheel *w, u64 now);
 struct spot_wheel_entry *spot_wheel_expire(struct spot_wheel *w, u64 now,
 					   unsigned int *budget);
 struct spot_wheel_entry *spot_wheel_first(const struct spot_wheel *w);

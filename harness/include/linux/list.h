@@ -80,4 +80,11 @@ static inline void list_splice_init(struct list_head *list,
 	INIT_LIST_HEAD(list);
 }
 
+/* Move all of @list to the end of @head. */
+static inline void list_splice_tail_init(struct list_head *list,
+					 struct list_head *head)
+{
+	list_splice_init(list, head->prev);
+}
+
 #endif
