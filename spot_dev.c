@@ -718,6 +718,21 @@ static void spot_end_dying(struct spot_call *call, struct spot_dev_timer *t)
  * Time, as the user means it
  */
 
+/* SPOT_NR_CLOCKS if no timer can run on it. */
+static enum spot_clock spot_clock_from_user(u32 id)
+{
+	switch (id) {
+	case CLOCK_MONOTONIC:
+		return SPOT_MONOTONIC;
+	case CLOCK_BOOTTIME:
+		return SPOT_BOOTTIME;
+	case CLOCK_REALTIME:
+		return SPOT_REALTIME;
+	default:
+		return SPOT_NR_CLOCKS;
+	}
+}
+
 /* From a time in the caller's time namespace to one of the machine. */
 static s64 spot_time_from_user(s64 time, enum spot_clock clock)
 {
@@ -727,6 +742,9 @@ static s64 spot_time_from_user(s64 time, enum spot_clock clock)
 	s64 offset = timespec64_to_ns(clock == SPOT_BOOTTIME ?
 				      &offsets->boottime : &offsets->monotonic);
 
+	/* the time of day is the same in all of them */
+	if (clock == SPOT_REALTIME)
+		return time;
 	if (check_sub_overflow(time, offset, &time))
 		return KTIME_MAX;
 	return max_t(s64, time, 0);
@@ -765,15 +783,8 @@ static int spot_register_check(const struct spottimer_register *e)
 	/* an owner always has an epoch, and no owner has none */
 	if (!e->owner != !e->epoch)
 		return -EINVAL;
-	switch (e->clock) {
-	case CLOCK_MONOTONIC:
-	case CLOCK_BOOTTIME:
-		break;
-	case CLOCK_REALTIME:
-		return -EOPNOTSUPP;
-	default:
-		return -EINVAL;
-	}
+	if (spot_clock_from_user(e->clock) == SPOT_NR_CLOCKS)
+		return e->clock <= CLOCK_TAI ? -EOPNOTSUPP : -EINVAL;
 	if (e->flags & SPOTTIMER_REG_CRITICAL && !capable(CAP_SYS_NICE))
 		return -EPERM;
 	return 0;
@@ -785,8 +796,7 @@ static void spot_register_start(struct spot_call *call,
 				const struct spottimer_register *e,
 				struct spot_owner *owner)
 {
-	enum spot_clock clock = e->clock == CLOCK_BOOTTIME ? SPOT_BOOTTIME :
-							     SPOT_MONOTONIC;
+	enum spot_clock clock = spot_clock_from_user(e->clock);
 	struct spot_timer *timer = &t->timer;
 	u32 max = SPOT_SKIP_LATE;
 
@@ -1917,7 +1927,8 @@ static long spot_ioctl_info(void __user *arg, unsigned int size)
 		.tick_ns = spot_tick_ns,
 		.max_timers = READ_ONCE(spot_max_timers),
 		.max_user_timers = READ_ONCE(spot_max_user_timers),
-		.clocks = BIT(CLOCK_MONOTONIC) | BIT(CLOCK_BOOTTIME),
+		.clocks = BIT(CLOCK_MONOTONIC) | BIT(CLOCK_BOOTTIME) |
+			  BIT(CLOCK_REALTIME),
 		.record_size = sizeof(struct spottimer_record),
 		.ended = SPOT_ENDED_MAX,
 	};

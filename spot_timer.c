@@ -11,11 +11,11 @@
  * all while both wheels are empty. A timer is started on the CPU that starts
  * it.
  *
- * When the hrtimer fires, one *pass* empties the critical wheel of all that is
- * due, then takes what is due out of the other one until the budget, in timers
- * or in time, is used up. Moving a timer down in a cascade costs as much of it
- * as expiring one. What remains waits for the next pass, which comes after as
- * long as the last one took, so that softirq gets half of the CPU at the most.
+ * When an hrtimer fires, one *pass* empties the CPU's critical wheels of all
+ * that is due, then takes what is due out of the others until the budget, in
+ * timers or in time, is used up. Moving a timer down in a cascade costs as much
+ * of it as expiring one. What remains waits for the next pass, which comes after
+ * as long as the last one took, so that softirq gets half of the CPU at the most.
  *
  * A timer that is due either has its function called, or goes on its queue and
  * is READY until the queue's user takes it. From there on it is in no wheel:
@@ -57,6 +57,20 @@
  * READY or HELD happens in softirq under spot_cpu.lock. Out of the other states
  * only the user's own calls lead, which is why those need no lock here for
  * timers that are not PENDING.
+ *
+ * A clock that is set
+ * -------------------
+ * CLOCK_REALTIME may jump. Where it jumps forward, the hrtimer fires, for the
+ * kernel looks at those of that clock whenever it is set, and a pass meets a jump
+ * as it meets a stall. Where it jumps back nobody is told, and nobody has to be:
+ * what waits for a time to come goes on waiting for it. But the wheel is ahead
+ * of the clock then, and would keep a new timer until the clock has caught up.
+ * So whoever is about to add to that wheel or to expire from it reads the clock
+ * under the lock, sees that the wheel is ahead, and rewinds it.
+ *
+ * What is due already, or at the next wheel tick, does not wait for a time of
+ * that clock, which may be an hour away by then; it waits by CLOCK_MONOTONIC, for
+ * which spot_cpu.soon is, and is placed again if it turns out not to be due.
  *
  * Lifetimes
  * ---------
@@ -163,10 +177,7 @@ enum {
  * struct spot_base - the timers of one CPU on one clock
  * @cpu: the CPU
  * @clock: the clock
- * @armed: when @hrtimer fires; KTIME_MAX if it is not armed, S64_MIN while a
- *	pass runs, at whose end it will be
- * @waiting: a pass left out its timers that are not critical; the next one that
- *	may, of whichever base, takes them first
+ * @armed: when @hrtimer fires; KTIME_MAX if it is not armed
  * @hrtimer: fires when a wheel must be looked at
  * @wheel: the timers
  */
@@ -174,7 +185,6 @@ struct spot_base {
 	struct spot_cpu *cpu;
 	enum spot_clock clock;
 	s64 armed;
-	bool waiting;
 	struct hrtimer hrtimer;
 	struct spot_wheel wheel[SPOT_NR_WHEELS];
 };
@@ -210,17 +220,24 @@ static_assert(sizeof(struct spot_stats) == SPOT_NR_STATS * sizeof(u64));
  * struct spot_cpu - the timers of one CPU
  * @lock: see above
  * @running: the timer whose function is being called, or NULL
+ * @passing: a pass runs, and arms the hrtimers at its end
+ * @turn: the clock of which the next pass takes timers first
  * @hold: CLOCK_MONOTONIC, until when timers that are not critical have to wait,
- *	on whichever clock, since a pass has used up its budget
- * @base: the bases
+ *	on whichever clock, since a pass has used up its budget; or 0
+ * @soon: CLOCK_MONOTONIC, when there must be a pass for timers of other clocks
+ *	that are due, or all but; KTIME_MAX for none
  * @stats: counters
  * @expiry_lock: see above
  * @expiring: the task in or upon which a pass runs, or NULL
+ * @base: the bases
  */
 struct spot_cpu {
 	spinlock_t lock;	/* protects all but the other lock and its task */
 	struct spot_timer *running;
+	bool passing;
+	unsigned int turn;
 	s64 hold;
+	s64 soon;
 	struct spot_stats stats;
 	spinlock_t expiry_lock;	/* held by a pass */
 	struct task_struct *expiring;
@@ -239,6 +256,7 @@ static int spot_cpuhp_state;
 static const clockid_t spot_clock_id[SPOT_NR_CLOCKS] = {
 	[SPOT_MONOTONIC]	= CLOCK_MONOTONIC,
 	[SPOT_BOOTTIME]		= CLOCK_BOOTTIME,
+	[SPOT_REALTIME]		= CLOCK_REALTIME,
 };
 
 /**
@@ -253,7 +271,14 @@ s64 spot_clock_now(enum spot_clock clock)
 {
 	KUNIT_STATIC_STUB_REDIRECT(spot_clock_now, clock);
 
-	return clock == SPOT_BOOTTIME ? ktime_get_boottime() : ktime_get();
+	switch (clock) {
+	case SPOT_BOOTTIME:
+		return ktime_get_boottime();
+	case SPOT_REALTIME:
+		return ktime_get_real();
+	default:
+		return ktime_get();
+	}
 }
 
 /* When a wheel tick begins, not beyond the end of time. */
@@ -279,46 +304,83 @@ void spot_base_arm(struct spot_base *base, s64 time)
 			      HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
-/* spot_cpu.hold, on the clock of @base */
-static s64 spot_base_hold(struct spot_base *base)
+/*
+ * The time on the clock of a base, whose CPU is locked. A wheel that is ahead of
+ * it says that the clock was set back.
+ */
+static s64 spot_base_now(struct spot_base *base)
 {
-	s64 hold = base->cpu->hold;
+	s64 now = spot_clock_now(base->clock);
+	unsigned int i;
 
-	if (!hold || base->clock == SPOT_MONOTONIC)
-		return hold;
-	return spot_clock_now(base->clock) + hold -
-	       spot_clock_now(SPOT_MONOTONIC);
+	if (base->clock == SPOT_REALTIME)
+		for (i = 0; i < SPOT_NR_WHEELS; i++)
+			spot_wheel_rewind(&base->wheel[i],
+					  spot_tick_floor(&spot_tick_len, now));
+	return now;
 }
 
 /*
  * Arm the hrtimer for the next bucket that holds something. If it is armed for
  * an earlier time, let it be: it will find out. But it is not left to fire for
  * nothing at all.
+ *
+ * On other clocks than the monotonic one, what has to wait although it is due
+ * waits in spot_cpu.soon; so does what is due at the next wheel tick, if the
+ * clock may be set back before.
  */
 static void spot_base_program(struct spot_base *base)
 {
-	s64 event = KTIME_MAX;
+	bool mono = base->clock == SPOT_MONOTONIC;
+	struct spot_cpu *cpu = base->cpu;
+	s64 event = mono ? cpu->soon : KTIME_MAX;
+	s64 now = S64_MIN, near = S64_MIN;
 	unsigned int i;
 	u64 tick;
 
+	if (base->clock == SPOT_REALTIME || (!mono && cpu->hold)) {
+		now = spot_base_now(base);
+		near = now;
+	}
+	if (base->clock == SPOT_REALTIME)
+		near += spot_tick_len.ns;
+
 	for (i = 0; i < SPOT_NR_WHEELS; i++) {
+		s64 hold = i == SPOT_NORMAL ? cpu->hold : 0;
 		s64 time;
 
 		if (!spot_wheel_next(&base->wheel[i], &tick))
 			continue;
 		time = spot_tick_time(tick);
-		if (i == SPOT_NORMAL)
-			time = max(time, spot_base_hold(base));
-		event = min(event, time);
+		if (mono)
+			event = min(event, max(time, hold));
+		else if (time > near)
+			event = min(event, time);
+		else
+			cpu->soon = min(cpu->soon,
+					max(spot_clock_now(SPOT_MONOTONIC) +
+					    max_t(s64, time - now, 0), hold));
 	}
 
-	if (base->armed == S64_MIN)
-		return;
 	if (event < base->armed ||
 	    (event == KTIME_MAX && base->armed != KTIME_MAX)) {
 		base->armed = event;
 		spot_base_arm(base, event);
 	}
+}
+
+/* Arm the hrtimers of the clocks that are set in @clocks. */
+static void spot_cpu_program(struct spot_cpu *cpu, unsigned int clocks)
+{
+	unsigned int clock;
+
+	/* a pass does it at its end */
+	if (cpu->passing)
+		return;
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		if (clock != SPOT_MONOTONIC && clocks & BIT(clock))
+			spot_base_program(&cpu->base[clock]);
+	spot_base_program(&cpu->base[SPOT_MONOTONIC]);
 }
 
 /*
@@ -546,14 +608,11 @@ void spot_batch_begin(struct spot_batch *batch)
 void spot_batch_unlock(struct spot_batch *batch)
 {
 	struct spot_cpu *cpu = batch->locked;
-	unsigned int clock;
 
 	if (!cpu)
 		return;
 	if (batch->dirty)
-		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
-			if (batch->dirty & BIT(clock))
-				spot_base_program(&cpu->base[clock]);
+		spot_cpu_program(cpu, batch->dirty);
 	spot_cpu_unlock(cpu);
 	batch->locked = NULL;
 }
@@ -653,7 +712,9 @@ static void spot_batch_arm(struct spot_batch *batch, struct spot_timer *timer)
 	u64 tick;
 
 	if (!(batch->forwarded & BIT(clock))) {
-		tick = spot_tick_floor(&spot_tick_len,
+		/* a clock that may be set has to be read with the lock held */
+		tick = spot_tick_floor(&spot_tick_len, clock == SPOT_REALTIME ?
+				       spot_base_now(base) :
 				       spot_batch_now(batch, clock));
 		for (i = 0; i < SPOT_NR_WHEELS; i++)
 			spot_wheel_forward(&base->wheel[i], tick);
@@ -1022,43 +1083,89 @@ static bool spot_pass_wheel(struct spot_pass *pass, struct spot_wheel *wheel,
 /* Whether timers of @base that are not critical are due. */
 static bool spot_base_overdue(struct spot_base *base)
 {
+	s64 now = spot_base_now(base);
 	u64 tick;
 
 	return spot_wheel_next(&base->wheel[SPOT_NORMAL], &tick) &&
-	       spot_tick_time(tick) <= spot_clock_now(base->clock);
+	       spot_tick_time(tick) <= now;
 }
 
-/*
- * Whose timers that are not critical a pass of @base takes: its own, or those of
- * one that had to wait. Else a clock with too much to do would starve the other.
- */
-static struct spot_base *spot_base_turn(struct spot_base *base)
+/* Turn to @base. False if a pass has nothing to do in that wheel of it. */
+static bool spot_pass_turn(struct spot_pass *pass, struct spot_base *base,
+			   unsigned int which)
+{
+	u64 tick;
+
+	if (!spot_wheel_next(&base->wheel[which], &tick))
+		return false;
+	pass->base = base;
+	pass->now = spot_base_now(base);
+	return true;
+}
+
+static void spot_pass_critical(struct spot_pass *pass, struct spot_cpu *cpu)
 {
 	unsigned int clock;
 
 	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
-		struct spot_base *other = &base->cpu->base[clock];
+		struct spot_base *base = &cpu->base[clock];
 
-		if (other != base && other->waiting && spot_base_overdue(other))
-			return other;
+		if (spot_pass_turn(pass, base, SPOT_CRITICAL))
+			while (spot_pass_wheel(pass, &base->wheel[SPOT_CRITICAL],
+					       SPOT_PASS_CHUNK))
+				;
 	}
-	return base;
+}
+
+/*
+ * Expire timers that are not critical until the budget is used up. Then another
+ * clock comes first in the next pass, or one with too much to do would starve
+ * the others.
+ *
+ * Return: whether there is more to do.
+ */
+static bool spot_pass_normal(struct spot_pass *pass, struct spot_cpu *cpu,
+			     s64 end)
+{
+	u64 last = pass->entries + READ_ONCE(spot_budget);
+	unsigned int first = cpu->turn;
+	unsigned int i;
+
+	for (i = 0; i < SPOT_NR_CLOCKS; i++) {
+		unsigned int clock = (first + i) % SPOT_NR_CLOCKS;
+		struct spot_base *base = &cpu->base[clock];
+		struct spot_wheel *wheel = &base->wheel[SPOT_NORMAL];
+		bool more, out;
+
+		if (!spot_pass_turn(pass, base, SPOT_NORMAL))
+			continue;
+		do {
+			more = spot_pass_wheel(pass, wheel,
+					       min_t(u64, last - pass->entries,
+						     SPOT_PASS_CHUNK));
+			out = pass->entries == last ||
+			      spot_clock_now(SPOT_MONOTONIC) >= end;
+		} while (more && !out);
+
+		if (more && spot_base_overdue(base)) {
+			cpu->turn = (clock + 1) % SPOT_NR_CLOCKS;
+			return true;
+		}
+	}
+	return false;
 }
 
 /**
- * spot_base_pass - expire what is due, within the budget
- * @base: the base
+ * spot_base_pass - expire what is due on the CPU of a base, within the budget
+ * @base: the base, whose hrtimer has fired
  *
  * Context: softirq.
  */
 void spot_base_pass(struct spot_base *base)
 {
-	unsigned int budget = READ_ONCE(spot_budget);
 	struct spot_cpu *cpu = base->cpu;
-	struct spot_pass pass = { .base = base };
-	struct spot_base *turn;
+	struct spot_pass pass = {};
 	s64 begin, spent;
-	bool more;
 
 	spin_lock(&cpu->expiry_lock);
 	WRITE_ONCE(cpu->expiring, current);
@@ -1066,51 +1173,31 @@ void spot_base_pass(struct spot_base *base)
 	spin_lock(&cpu->lock);
 
 	begin = spot_clock_now(SPOT_MONOTONIC);
-	pass.now = spot_clock_now(base->clock);
-	base->armed = S64_MIN;
-	do {
-		more = spot_pass_wheel(&pass, &base->wheel[SPOT_CRITICAL],
-				       SPOT_PASS_CHUNK);
-	} while (more);
+	base->armed = KTIME_MAX;
+	cpu->passing = true;
+	cpu->soon = KTIME_MAX;
 
+	spot_pass_critical(&pass, cpu);
 	/* a critical timer may have come while the others have to wait */
-	more = begin >= cpu->hold;
-	turn = more ? spot_base_turn(base) : NULL;
-	base->waiting = turn != base;
-	if (more && turn != base) {
-		pass.base = turn;
-		pass.now = spot_clock_now(turn->clock);
-		turn->armed = S64_MIN;
-		turn->waiting = false;
-	}
-	do {
-		unsigned int chunk = min(budget, SPOT_PASS_CHUNK);
+	if (begin >= cpu->hold) {
+		bool more = spot_pass_normal(&pass, cpu,
+					     begin + READ_ONCE(spot_budget_ns));
 
-		if (more)
-			more = spot_pass_wheel(&pass, &turn->wheel[SPOT_NORMAL],
-					       chunk);
-		budget -= chunk;
 		spent = spot_clock_now(SPOT_MONOTONIC) - begin;
-	} while (more && budget && spent < READ_ONCE(spot_budget_ns));
-
+		cpu->hold = more ? begin + spent +
+				   max_t(s64, spent, SPOT_TICK_NS_MIN) : 0;
+		cpu->stats.exhausted += more;
+	}
 	spot_pass_notify(&pass);
 
+	spent = spot_clock_now(SPOT_MONOTONIC) - begin;
 	cpu->stats.passes++;
 	cpu->stats.spurious += !pass.entries;
 	cpu->stats.pass_max = max(cpu->stats.pass_max, pass.entries);
 	cpu->stats.pass_max_ns = max_t(u64, cpu->stats.pass_max_ns, spent);
-	if ((more && spot_base_overdue(turn)) ||
-	    (turn && turn != base && spot_base_overdue(base))) {
-		cpu->stats.exhausted++;
-		cpu->hold = begin + spent +
-			    max_t(s64, spent, SPOT_TICK_NS_MIN);
-	}
-	if (turn && turn != base) {
-		turn->armed = KTIME_MAX;
-		spot_base_program(turn);
-	}
-	base->armed = KTIME_MAX;
-	spot_base_program(base);
+
+	cpu->passing = false;
+	spot_cpu_program(cpu, BIT(SPOT_NR_CLOCKS) - 1);
 
 	spin_unlock(&cpu->lock);
 	rcu_read_unlock();
@@ -1142,6 +1229,7 @@ static int spot_cpu_prepare(unsigned int n)
 		return -ENOMEM;
 	spin_lock_init(&cpu->lock);
 	spin_lock_init(&cpu->expiry_lock);
+	cpu->soon = KTIME_MAX;
 	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
 		struct spot_base *base = &cpu->base[clock];
 
@@ -1216,6 +1304,8 @@ static int spot_cpu_dead(unsigned int n)
 				cond_resched();
 		base->armed = KTIME_MAX;
 	}
+	cpu->hold = 0;
+	cpu->soon = KTIME_MAX;
 	return 0;
 }
 

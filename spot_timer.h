@@ -34,11 +34,13 @@ struct spot_timer;
  * enum spot_clock - the clock of a timer
  * @SPOT_MONOTONIC: CLOCK_MONOTONIC
  * @SPOT_BOOTTIME: CLOCK_BOOTTIME, which counts suspend
+ * @SPOT_REALTIME: CLOCK_REALTIME, which may be set (contract A13)
  * @SPOT_NR_CLOCKS: how many there are
  */
 enum spot_clock {
 	SPOT_MONOTONIC,
 	SPOT_BOOTTIME,
+	SPOT_REALTIME,
 	SPOT_NR_CLOCKS
 };
 

@@ -8,6 +8,7 @@
  */
 #include <kunit/static_stub.h>
 #include <kunit/test.h>
+#include <linux/prandom.h>
 
 #define MS		((s64)NSEC_PER_MSEC)
 #define DEV_NR_RECORDS	256
@@ -16,6 +17,7 @@ struct dev_test {
 	struct spot_ctx *ctx;
 	struct spot_call call;
 	s64 now;
+	s64 wall;	/* how far CLOCK_REALTIME is ahead of the others */
 	s64 armed[SPOT_NR_CLOCKS];
 	struct spottimer_record rec[DEV_NR_RECORDS];
 };
@@ -27,25 +29,48 @@ static s64 dev_clock_now(enum spot_clock clock)
 {
 	struct dev_test *d = kunit_get_current_test()->priv;
 
-	return d->now;
+	return clock == SPOT_REALTIME ? d->now + d->wall : d->now;
 }
 
 static void dev_base_arm(struct spot_base *base, s64 time)
 {
 	struct dev_test *d = kunit_get_current_test()->priv;
+	unsigned int clock = 0;
 
-	d->armed[base == spot_base_here(SPOT_BOOTTIME)] = time;
+	while (base != spot_base_here(clock))
+		clock++;
+	d->armed[clock] = time;
+}
+
+/* The clock that has the next pass, and when that is on the others. */
+static enum spot_clock dev_next_pass(struct dev_test *d, s64 *time)
+{
+	unsigned int clock, first = 0;
+
+	*time = KTIME_MAX;
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
+		s64 at = d->armed[clock];
+
+		if (clock == SPOT_REALTIME && at != KTIME_MAX)
+			at -= d->wall;
+		if (at < *time) {
+			*time = at;
+			first = clock;
+		}
+	}
+	return first;
 }
 
 /* Run the passes that are armed, up to @time; it is @time then. */
 static void dev_advance(struct dev_test *d, s64 time)
 {
 	for (;;) {
-		enum spot_clock clock = d->armed[1] < d->armed[0];
+		s64 next;
+		enum spot_clock clock = dev_next_pass(d, &next);
 
-		if (d->armed[clock] > time)
+		if (next > time)
 			break;
-		d->now = max(d->now, d->armed[clock]);
+		d->now = max(d->now, next);
 		d->armed[clock] = KTIME_MAX;
 		local_bh_disable();
 		spot_base_pass(spot_base_here(clock));
@@ -660,50 +685,54 @@ static void a9_budget_holds_and_critical_goes_past_it(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, total, n + 1);
 }
 
-/* Too much to do on one clock must not keep the other's timers waiting. */
+/* Too much to do on one clock must not keep the others' timers waiting. */
 static void a9_the_hold_is_the_cpus_and_clocks_take_turns(struct kunit *test)
 {
-	const unsigned int budget = 1024, n = 8 * budget;
-	struct dev_test *d = test->priv;
-	struct spottimer_register e = {
-		.key = n, .clock = CLOCK_BOOTTIME,
-		.flags = SPOTTIMER_REG_ABSTIME,
+	static const u32 clocks[] = {
+		CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME
 	};
-	s64 t = d->now;
-	unsigned int i, got, total = 0, before = 0;
+	const unsigned int budget = 1024, n = 4 * budget;
+	struct dev_test *d = test->priv;
+	unsigned int crowd;
 
-	for (i = 0; i < n; i++)
-		dev_timer(test, i, t + 10 * MS, 0, 0);
-	e.first = t + 10 * MS;
-	KUNIT_ASSERT_EQ(test, dev_register(d, &e), 0);
+	for (crowd = 0; crowd < ARRAY_SIZE(clocks); crowd++) {
+		unsigned int i, passes = 0, total = 0, others = 0;
+		s64 t = d->now, next = t + 10 * MS;
 
-	/* the first pass uses the budget up, the second one is held */
-	dev_advance(d, t + 10 * MS);
-	KUNIT_EXPECT_GT(test, d->armed[SPOT_BOOTTIME], d->now);
-	while ((got = dev_read(d))) {
-		for (i = 0; i < got; i++)
-			KUNIT_ASSERT_NE(test, d->rec[i].key, n);
-		total += got;
-	}
-	KUNIT_EXPECT_EQ(test, total, budget);
+		for (i = 0; i < n + ARRAY_SIZE(clocks); i++) {
+			struct spottimer_register e = {
+				.key = i, .first = next,
+				.flags = SPOTTIMER_REG_ABSTIME,
+				.clock = clocks[i < n ? crowd : i - n],
+			};
 
-	/* then it is the other's turn, with thousands still to come */
-	while (total < n + 1) {
-		s64 next = min(d->armed[0], d->armed[1]);
-
-		KUNIT_ASSERT_GT(test, next, d->now);
-		KUNIT_ASSERT_LT(test, next, t + 30 * MS);
-		dev_advance(d, next);
-		while ((got = dev_read(d))) {
-			for (i = 0; i < got; i++)
-				if (d->rec[i].key == n)
-					before = total + i;
-			total += got;
+			spot_register(&d->call, &e, 1);
+			KUNIT_ASSERT_EQ(test, e.error, 0);
 		}
+		while (total < i) {
+			unsigned int came = 0;
+			int got;
+
+			/* one pass, whatever the clock of the others that are armed */
+			dev_advance(d, next);
+			while ((got = dev_read(d))) {
+				came += got;
+				while (got--)
+					others += d->rec[got].key >= n;
+			}
+			KUNIT_EXPECT_LE(test, came, budget);
+			total += came;
+			passes++;
+			if (passes == 3)
+				KUNIT_EXPECT_GE(test, others, 2);
+			dev_next_pass(d, &next);
+			/* a cascade may move each of them once before */
+			KUNIT_ASSERT_LE(test, passes, 10);
+			KUNIT_ASSERT_TRUE(test, total == i || next > d->now);
+		}
+		KUNIT_EXPECT_GE(test, passes, 5);
+		KUNIT_EXPECT_EQ(test, others, ARRAY_SIZE(clocks));
 	}
-	KUNIT_EXPECT_GT(test, before, 0);
-	KUNIT_EXPECT_LE(test, before, 2 * budget);
-	KUNIT_EXPECT_EQ(test, total, n + 1);
 }
 
 static void a7_nothing_pending_nothing_armed(struct kunit *test)
@@ -1087,17 +1116,201 @@ static void h5_closing_with_an_end_record_unread(struct kunit *test)
 	d->ctx = NULL;
 }
 
+/*
+ * A clock that is set. A year is so long that a month is in another bucket of
+ * the wheel, whatever the level.
+ */
+
+#define DAY		(86400 * (s64)NSEC_PER_SEC)
+#define YEAR		(365 * DAY)
+#define DEV_NR_WALL	100
+
+static s64 dev_wall_now(struct dev_test *d)
+{
+	return d->now + d->wall;
+}
+
+static s64 dev_wall_timer(struct kunit *test, u64 key, s64 first, u32 flags)
+{
+	struct spottimer_register e = {
+		.key = key, .first = first, .clock = CLOCK_REALTIME,
+		.flags = flags | SPOTTIMER_REG_ABSTIME,
+	};
+
+	spot_register(&((struct dev_test *)test->priv)->call, &e, 1);
+	KUNIT_ASSERT_EQ(test, e.error, 0);
+	return first;
+}
+
+/* The tick at which the timer @key, due at @time, fires, and no other before. */
+static void dev_wall_expect(struct kunit *test, u64 key, s64 time)
+{
+	struct dev_test *d = test->priv;
+	s64 at = max(roundup(time, MS), dev_wall_now(d) + MS) - d->wall;
+
+	dev_advance(d, at - MS);
+	KUNIT_EXPECT_EQ_MSG(test, dev_read(d), 0, "timer %llu is early", key);
+	dev_advance(d, at);
+	KUNIT_ASSERT_EQ_MSG(test, dev_read(d), 1, "timer %llu is late", key);
+	KUNIT_EXPECT_EQ(test, d->rec[0].key, key);
+}
+
+/* Timers on all levels; then the clock is set by @shift. */
+static void dev_wall_shift(struct kunit *test, s64 shift)
+{
+	struct dev_test *d = test->priv;
+	s64 due[2 * SPOT_WHEEL_LEVELS];
+	s64 delay = 7 * MS + 1;
+	unsigned int i, n = 0;
+
+	d->wall = 60 * YEAR;
+	while (n < ARRAY_SIZE(due) && delay < 10 * YEAR) {
+		due[n] = dev_wall_timer(test, n, dev_wall_now(d) + delay,
+					n % 3 ? 0 : SPOTTIMER_REG_CRITICAL);
+		delay *= 8;
+		n++;
+	}
+	KUNIT_ASSERT_GT(test, n, 10);
+
+	d->wall += shift;
+	/* what has come due comes at the next tick, in order */
+	dev_advance(d, d->now + MS);
+	for (i = 0; i < n && due[i] <= dev_wall_now(d) - MS; i++)
+		;
+	KUNIT_EXPECT_EQ(test, dev_read(d), i);
+	KUNIT_EXPECT_EQ(test, i > 0, shift > 0);
+	/* and the others when it is their time, whatever that is by now */
+	for (; i < n; i++)
+		dev_wall_expect(test, i, due[i]);
+}
+
+static void a13_forward_what_is_due_fires_at_the_next_tick(struct kunit *test)
+{
+	dev_wall_shift(test, 10 * (s64)NSEC_PER_SEC);
+	dev_wall_shift(test, 3 * DAY);
+	dev_wall_shift(test, 2 * YEAR);
+}
+
+static void a13_backward_the_wait_grows(struct kunit *test)
+{
+	dev_wall_shift(test, -MS);
+	dev_wall_shift(test, -10 * (s64)NSEC_PER_SEC);
+	dev_wall_shift(test, -3 * DAY);
+	dev_wall_shift(test, -40 * YEAR);
+}
+
+/* The wheel is ahead of the clock then, and must not keep a new timer waiting. */
+static void a13_after_the_clock_was_set_back_a_new_timer_is_not_late(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 last, next;
+
+	d->wall = 60 * YEAR;
+	last = dev_wall_timer(test, 1, dev_wall_now(d) + DAY, 0);
+	dev_advance(d, d->now + MS);
+	d->wall -= YEAR;
+	next = dev_wall_timer(test, 2, dev_wall_now(d) + 50 * MS, 0);
+	dev_wall_expect(test, 2, next);
+	dev_wall_expect(test, 1, last);
+}
+
+/* Nobody looks at the wheel when the clock is set; what is due finds out. */
+static void a13_what_was_due_when_the_clock_was_set_back(struct kunit *test)
+{
+	const unsigned int budget = 1024, n = budget + 100;
+	struct dev_test *d = test->priv;
+	s64 at, past;
+	unsigned int i;
+
+	/* at the next tick, if the clock had not been set */
+	d->wall = 60 * YEAR;
+	past = dev_wall_timer(test, 1, dev_wall_now(d) - DAY, 0);
+	at = dev_wall_timer(test, 2, dev_wall_now(d) + MS, 0);
+	d->wall -= 2 * DAY;
+	dev_wall_expect(test, 1, past);
+	dev_wall_expect(test, 2, at);
+
+	/* at once, if there had not been so many of them */
+	at = dev_wall_now(d) + 10 * MS;
+	for (i = 0; i < n; i++)
+		dev_wall_timer(test, i, at, 0);
+	dev_advance(d, d->now + 10 * MS);
+	for (i = 0; i < budget;)
+		i += dev_read(d);
+	KUNIT_EXPECT_EQ(test, i, budget);
+	d->wall -= 3 * MS;
+	dev_advance(d, at - d->wall - MS);
+	KUNIT_EXPECT_EQ(test, dev_read(d), 0);
+	dev_advance(d, at - d->wall);
+	KUNIT_EXPECT_EQ(test, dev_read(d), n - budget);
+}
+
+/* A clock that is set anyhow, beside a list of what has to come when. */
+static void a13_a_clock_that_is_set_at_random(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	struct rnd_state rnd;
+	s64 due[DEV_NR_WALL] = {};
+	unsigned int step, i, came = 0;
+
+	prandom_seed_state(&rnd, 13);
+	d->wall = 60 * YEAR;
+	for (step = 0; step < 5000; step++) {
+		unsigned int scale = prandom_u32_state(&rnd) % 38;
+		s64 delta = ((s64)prandom_u32_state(&rnd) % (1LL << scale)) * MS;
+		s64 now = dev_wall_now(d);
+		int got;
+
+		i = prandom_u32_state(&rnd) % DEV_NR_WALL;
+		switch (prandom_u32_state(&rnd) % 8) {
+		case 0:
+			if (now + delta < 200 * YEAR)
+				d->wall += delta;
+			break;
+		case 1:
+			if (now - delta > YEAR)
+				d->wall -= delta;
+			break;
+		case 2:
+			if (due[i] && due[i] > now)
+				d->wall += due[i] - now - MS;
+			d->wall = rounddown(d->wall, MS);
+			break;
+		case 3 ... 5:
+			if (!due[i])
+				due[i] = dev_wall_timer(test, i, now + delta -
+							(step % 3) * MS / 2, 0);
+			break;
+		default:
+			dev_advance(d, d->now + min_t(s64, delta, 100 * MS) + MS);
+			now = dev_wall_now(d);
+			while ((got = dev_read(d)))
+				while (got--) {
+					i = d->rec[got].key;
+					KUNIT_ASSERT_NE(test, due[i], 0);
+					KUNIT_ASSERT_LE(test, due[i], now);
+					due[i] = 0;
+					came++;
+				}
+			for (i = 0; i < DEV_NR_WALL; i++)
+				KUNIT_ASSERT_TRUE(test, !due[i] || due[i] > now);
+		}
+	}
+	KUNIT_EXPECT_GT(test, came, 500);
+}
+
 static int dev_test_init(struct kunit *test)
 {
 	struct dev_test *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	unsigned int clock;
 
 	KUNIT_ASSERT_NOT_NULL(test, d);
 	dev_stay(test);
 	/* each begins with a wheel tick */
 	dev_time = roundup(dev_time, MS);
 	d->now = dev_time;
-	d->armed[0] = KTIME_MAX;
-	d->armed[1] = KTIME_MAX;
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		d->armed[clock] = KTIME_MAX;
 	test->priv = d;
 	kunit_activate_static_stub(test, spot_clock_now, dev_clock_now);
 	kunit_activate_static_stub(test, spot_base_arm, dev_base_arm);
@@ -1164,6 +1377,11 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(f6_the_table_grows_and_shrinks),
 	KUNIT_CASE(h5_closing_in_the_middle_of_a_resize),
 	KUNIT_CASE(h5_closing_with_an_end_record_unread),
+	KUNIT_CASE(a13_forward_what_is_due_fires_at_the_next_tick),
+	KUNIT_CASE(a13_backward_the_wait_grows),
+	KUNIT_CASE(a13_after_the_clock_was_set_back_a_new_timer_is_not_late),
+	KUNIT_CASE(a13_what_was_due_when_the_clock_was_set_back),
+	KUNIT_CASE(a13_a_clock_that_is_set_at_random),
 	{}
 };
 

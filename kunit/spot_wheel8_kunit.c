@@ -14,6 +14,7 @@
 #define spot_wheel_remove	wheel8_remove
 #define spot_wheel_next		wheel8_next
 #define spot_wheel_forward	wheel8_forward
+#define spot_wheel_rewind	wheel8_rewind
 #define spot_wheel_expire	wheel8_expire
 #define spot_wheel_first	wheel8_first
 
