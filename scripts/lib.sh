@@ -250,7 +250,23 @@ build_module() {
 # build_program SOURCE PROGRAM [CC-ARG…]: a static program for the guest.
 build_program() {
 	gcc -O2 -g -Wall -Wextra -Werror -static -pthread -I "$TOP/uapi" \
-		"${@:3}" -o "$2" "$1"
+		-o "$2" "$1" "${@:3}"
+}
+
+# build_programs: all selftests and samples, into $WORK; their paths are put into
+# the array $programs. The linker takes of liburing what a program needs, if any.
+build_programs() {
+	local source file program
+	need_compiler
+	need /usr/include/liburing.h:liburing-dev
+	source=$(kernel_source "$MAIN")
+	programs=()
+	for file in "$TOP"/selftests/*.c "$TOP"/samples/*.c; do
+		program=$WORK/$(basename "$file" .c)
+		build_program "$file" "$program" \
+			-isystem "$source/tools/testing/selftests" -luring
+		programs+=("$program")
+	done
 }
 
 # attempt COMMAND…: run it and put its status into $attempted. In 'COMMAND ||'
