@@ -460,7 +460,7 @@ TEST_F(ctx, c5_boottime_ticks_are_numbered_on_their_clock)
 	}
 }
 
-TEST_F(ctx, d6_a_first_time_in_the_past_counts_from_there)
+TEST_F(ctx, d6_case36_a_first_time_in_the_past_counts_from_there)
 {
 	struct spottimer_register reg = timer_every(1, now() - SEC,
 						    300 * MSEC);

@@ -12,46 +12,6 @@
 
 #define SIZE	sizeof(struct spottimer_record)
 
-/* Have @n records ready, of keys from 0 on. */
-static bool make_ready(int fd, int n)
-{
-	int i;
-
-	for (i = 0; i < n; i++)
-		if (!arm_once(fd, i, 0, 0))
-			return false;
-	for (i = 0; i < n; i++)
-		if (!wait_state(fd, i, 0, SPOTTIMER_READY))
-			return false;
-	return true;
-}
-
-/* The keys of some records as a bit mask; all ones where one is there twice. */
-static __u64 keys_of(const struct spottimer_record *rec, int n)
-{
-	__u64 keys = 0;
-	int i;
-
-	for (i = 0; i < n; i++) {
-		if (rec[i].key >= 64 || keys & 1ULL << rec[i].key)
-			return ~0ULL;
-		keys |= 1ULL << rec[i].key;
-	}
-	return keys;
-}
-
-static void ignore_signal(int sig)
-{
-	(void)sig;
-}
-
-static int catch_signal(int sig)
-{
-	struct sigaction action = { .sa_handler = ignore_signal };
-
-	return sigaction(sig, &action, NULL);
-}
-
 static ssize_t errno_of(ssize_t ret)
 {
 	return ret < 0 ? -errno : ret;
@@ -94,7 +54,7 @@ TEST_F(ctx, f1_read_returns_as_many_records_as_there_are)
 	EXPECT_EQ(7, keys_of(rec, 3));
 }
 
-TEST_F(ctx, f1_a_buffer_too_short_for_one_record_takes_none)
+TEST_F(ctx, f1_case34_a_buffer_too_short_for_one_record_takes_none)
 {
 	struct spottimer_record rec;
 	static const size_t size[] = { 0, 1, 8, SIZE - 1 };
@@ -131,7 +91,7 @@ TEST_F(ctx, f1_readv_fills_its_buffers_one_after_the_other)
 	EXPECT_EQ(7, keys_of(rec, 3));
 }
 
-TEST_F(ctx, f1_readv_into_short_buffers)
+TEST_F(ctx, f1_case34_readv_into_short_buffers)
 {
 	struct spottimer_record rec;
 	struct iovec iov[2] = {
@@ -168,7 +128,7 @@ TEST_F(ctx, f2_a_fault_at_the_first_record_takes_none)
 	EXPECT_EQ(1, rec[1].delivery_index);
 }
 
-TEST_F(ctx, f2_a_fault_at_a_later_record_returns_those_before_it)
+TEST_F(ctx, f2_case34_a_fault_at_a_later_record_returns_those_before_it)
 {
 	struct spottimer_record rec[12];
 	char *border = map_border(PROT_NONE);
@@ -387,7 +347,7 @@ TEST_F(blocking, f1_a_signal_wakes_a_reader)
 	EXPECT_EQ(-EINTR, r.ret);
 }
 
-TEST_F(blocking, f1_the_reader_of_a_withdrawn_record_waits_on)
+TEST_F(blocking, f1_case33_the_reader_of_a_withdrawn_record_waits_on)
 {
 	struct reader r;
 	int i;
@@ -436,7 +396,7 @@ TEST_F(blocking, f1_preadv2_may_ask_not_to_wait)
 
 TEST_F(blocking, f3_every_reader_is_woken_that_there_is_a_record_for)
 {
-	enum { N = 4 };
+	enum { N = 16 };
 	struct spottimer_register reg[N];
 	struct spottimer_record rec[N];
 	struct reader r[N + 1];
@@ -465,7 +425,7 @@ TEST_F(blocking, f3_every_reader_is_woken_that_there_is_a_record_for)
 		else
 			EXPECT_TRUE(wait_asleep(r[i].tid, SYS_read));
 	ASSERT_EQ(N, done);
-	EXPECT_EQ(15, keys_of(rec, N));
+	EXPECT_EQ((1 << N) - 1, keys_of(rec, N));
 	ASSERT_NE(0, arm_once(self->fd, 99, 0, 0));
 	for (i = 0; i < N + 1; i++) {
 		pthread_join(r[i].thread, NULL);
@@ -502,8 +462,8 @@ TEST_F(blocking, f3_a_signal_does_not_swallow_the_wake_up_of_another_reader)
 
 enum {
 	CROWD_TIMERS = 3000,
-	CROWD_PROCESSES = 2,
-	CROWD_THREADS = 2,
+	CROWD_PROCESSES = 8,
+	CROWD_THREADS = 8,
 	CROWD_BATCH = 100,
 };
 
@@ -511,6 +471,8 @@ struct crowd {
 	int fd;
 	unsigned int total;
 	unsigned int wrong;
+	unsigned int members;
+	pid_t tid[CROWD_PROCESSES + CROWD_THREADS];
 	unsigned int taken[CROWD_TIMERS];
 };
 
@@ -520,6 +482,8 @@ static void *crowd_run(void *arg)
 	struct spottimer_record rec[5];
 	int i, n;
 
+	i = __atomic_fetch_add(&crowd->members, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&crowd->tid[i], gettid(), __ATOMIC_RELEASE);
 	for (;;) {
 		n = read_records(crowd->fd, rec, 5);
 		if (n < 0)
@@ -535,67 +499,151 @@ static void *crowd_run(void *arg)
 	}
 }
 
-/* Register the timers, and wait until as many ticks were taken. */
-static int crowd_feed(struct crowd *crowd)
+/* Begin to read with all of them. They share nothing but @crowd. */
+static struct crowd *crowd_start(int fd, pthread_t *thread)
 {
-	struct spottimer_register reg[CROWD_BATCH];
-	__s64 since = 0;
-	int i, k;
-
-	for (i = 0; i < CROWD_TIMERS; i += CROWD_BATCH) {
-		for (k = 0; k < CROWD_BATCH; k++)
-			reg[k] = timer_once(i + k, k % 30 * MSEC / 3);
-		if (spot_batch(crowd->fd, SPOTTIMER_IOC_REGISTER, reg,
-			       CROWD_BATCH, sizeof(reg[0])) != CROWD_BATCH)
-			return -EPROTO;
-	}
-	while (__atomic_load_n(&crowd->total, __ATOMIC_ACQUIRE) < CROWD_TIMERS)
-		if (!look_again(&since))
-			return -ETIME;
-	return 0;
-}
-
-TEST_F(blocking, f3_each_record_goes_to_one_thread_or_process)
-{
-	pthread_t thread[CROWD_THREADS];
 	struct crowd *crowd;
-	__u64 stop;
-	int i, status;
+	int i;
 
 	crowd = mmap(NULL, sizeof(*crowd), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, crowd);
-	crowd->fd = self->fd;
+	if (crowd == MAP_FAILED)
+		return NULL;
+	crowd->fd = fd;
 	for (i = 0; i < CROWD_PROCESSES; i++) {
 		pid_t pid = fork();
 
-		ASSERT_LE(0, pid);
+		if (pid < 0)
+			return NULL;
 		if (!pid) {
 			crowd_run(crowd);
 			_exit(0);
 		}
 	}
 	for (i = 0; i < CROWD_THREADS; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, crowd_run,
-					    crowd));
-	ASSERT_EQ(0, crowd_feed(crowd));
+		if (pthread_create(&thread[i], NULL, crowd_run, crowd))
+			return NULL;
+	return crowd;
+}
+
+/* Wait until all of them wait in read(). */
+static bool crowd_waits(struct crowd *crowd)
+{
+	__s64 since = 0;
+	unsigned int i;
+	pid_t tid;
+
+	for (i = 0; i < ARRAY_LEN(crowd->tid); i++) {
+		while (!(tid = __atomic_load_n(&crowd->tid[i],
+					       __ATOMIC_ACQUIRE)))
+			if (!look_again(&since))
+				return false;
+		if (!wait_asleep(tid, SYS_read))
+			return false;
+	}
+	return true;
+}
+
+static bool crowd_has_taken(struct crowd *crowd, unsigned int n)
+{
+	__s64 since = 0;
+
+	while (__atomic_load_n(&crowd->total, __ATOMIC_ACQUIRE) < n)
+		if (!look_again(&since))
+			return false;
+	return true;
+}
+
+/* End all of them. Returns how many have not ended well. */
+static int crowd_stop(struct crowd *crowd, pthread_t *thread)
+{
+	int i, status, bad = 0;
+	__u64 stop;
 
 	/* one by one, as a read takes several */
 	for (i = 0; i < CROWD_PROCESSES + CROWD_THREADS; i++) {
-		stop = arm_once(self->fd, CROWD_TIMERS, 0, 0);
-		ASSERT_TRUE(wait_state(self->fd, CROWD_TIMERS, stop,
-				       SPOTTIMER_ENDED));
+		stop = arm_once(crowd->fd, CROWD_TIMERS, 0, 0);
+		if (!wait_state(crowd->fd, CROWD_TIMERS, stop,
+				SPOTTIMER_ENDED))
+			return -ETIME;
 	}
 	for (i = 0; i < CROWD_THREADS; i++)
 		pthread_join(thread[i], NULL);
-	for (i = 0; i < CROWD_PROCESSES; i++) {
-		ASSERT_LT(0, wait(&status));
-		EXPECT_EQ(0, status);
+	for (i = 0; i < CROWD_PROCESSES; i++)
+		bad += wait(&status) < 0 || status;
+	return bad;
+}
+
+/* How often they have gone to sleep so far. */
+static long crowd_sleeps(const struct crowd *crowd)
+{
+	char path[40], line[80];
+	long sum = 0, n;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_LEN(crowd->tid); i++) {
+		FILE *file;
+
+		/* this finds threads, too */
+		snprintf(path, sizeof(path), "/proc/%d/status", crowd->tid[i]);
+		file = fopen(path, "r");
+		while (file && fgets(line, sizeof(line), file))
+			if (sscanf(line, "voluntary_ctxt_switches: %ld",
+				   &n) == 1)
+				sum += n;
+		if (file)
+			fclose(file);
 	}
+	return sum;
+}
+
+TEST_F(blocking, f3_each_record_goes_to_one_thread_or_process)
+{
+	struct spottimer_register reg[CROWD_BATCH];
+	pthread_t thread[CROWD_THREADS];
+	struct crowd *crowd = crowd_start(self->fd, thread);
+	int i, k;
+
+	ASSERT_NE(NULL, crowd);
+	ASSERT_TRUE(crowd_waits(crowd));
+	for (i = 0; i < CROWD_TIMERS; i += CROWD_BATCH) {
+		for (k = 0; k < CROWD_BATCH; k++)
+			reg[k] = timer_once(i + k, k % 30 * MSEC / 3);
+		ASSERT_EQ(CROWD_BATCH,
+			  spot_batch(self->fd, SPOTTIMER_IOC_REGISTER, reg,
+				     CROWD_BATCH, sizeof(reg[0])));
+	}
+	ASSERT_TRUE(crowd_has_taken(crowd, CROWD_TIMERS));
+	ASSERT_EQ(0, crowd_stop(crowd, thread));
 	EXPECT_EQ(0, crowd->wrong);
 	EXPECT_EQ(CROWD_TIMERS, crowd->total);
 	for (i = 0; i < CROWD_TIMERS; i++)
 		ASSERT_EQ(1, crowd->taken[i]);
+}
+
+TEST_F(blocking, f3_of_many_that_wait_one_is_woken_for_a_record)
+{
+	enum { N = 100 };
+	pthread_t thread[CROWD_THREADS];
+	struct crowd *crowd = crowd_start(self->fd, thread);
+	long sleeps;
+	int i;
+
+	ASSERT_NE(NULL, crowd);
+	ASSERT_TRUE(crowd_waits(crowd));
+	sleeps = crowd_sleeps(crowd);
+	for (i = 0; i < N; i++) {
+		ASSERT_NE(0, arm_once(self->fd, i, MSEC, 0));
+		ASSERT_TRUE(crowd_has_taken(crowd, i + 1));
+	}
+	ASSERT_TRUE(crowd_waits(crowd));
+	/* each takes its record and sleeps again; 16 were woken otherwise */
+	sleeps = crowd_sleeps(crowd) - sleeps;
+	TH_LOG("%d records, and %ld times to sleep again", N, sleeps);
+	EXPECT_LE(N, sleeps);
+	EXPECT_GT(3 * N, sleeps);
+	ASSERT_EQ(0, crowd_stop(crowd, thread));
+	EXPECT_EQ(0, crowd->wrong);
 }
 
 /*
@@ -628,7 +676,7 @@ TEST_F(ctx, f1_poll_says_readable_while_there_are_records)
 	EXPECT_FALSE(readable(self->fd));
 }
 
-TEST_F(ctx, f1_poll_follows_withdrawn_records)
+TEST_F(ctx, f1_case33_poll_follows_withdrawn_records)
 {
 	ASSERT_TRUE(make_ready(self->fd, 4));
 	ASSERT_EQ(0, cancel(self->fd, 0, 0, 0).error);
@@ -894,7 +942,7 @@ TEST_F(ctx, a_file_that_was_passed_on_is_the_same_context)
 	EXPECT_EQ(0, status);
 }
 
-TEST_F(ctx, h5_a_file_is_closed_while_its_ticks_come)
+TEST_F(ctx, h5_case29_a_file_is_closed_while_its_ticks_come)
 {
 	enum { N = 16 };
 	struct spottimer_register reg[N];

@@ -90,7 +90,7 @@ TEST_F(ctx, a3_a_tick_is_never_early)
 	}
 }
 
-TEST_F(ctx, a3_a_time_that_is_past_is_due_at_the_next_tick)
+TEST_F(ctx, a3_case36_a_time_that_is_past_is_due_at_the_next_tick)
 {
 	const __s64 past[] = { 0, 1, now() - SEC, now() };
 	struct spottimer_register reg;
@@ -206,7 +206,7 @@ TEST_F(ctx, b2_reregister_gives_a_larger_generation)
 	EXPECT_EQ(-ESTALE, query(self->fd, 1, first).error);
 }
 
-TEST_F(ctx, b2_reregister_drops_the_ready_record)
+TEST_F(ctx, b2_case28_reregister_drops_the_ready_record)
 {
 	struct spottimer_record rec;
 	__u64 generation = arm_once(self->fd, 1, 0, 0);
@@ -216,6 +216,37 @@ TEST_F(ctx, b2_reregister_drops_the_ready_record)
 	ASSERT_NE(0, arm_once(self->fd, 1, HOUR, 0));
 	EXPECT_FALSE(readable(self->fd));
 	EXPECT_EQ(-EAGAIN, read_records(self->fd, &rec, 1));
+	EXPECT_TRUE(nothing_for(self->fd, A_WHILE));
+
+	/* the tick of the new one comes, also where both were ready */
+	generation = arm_once(self->fd, 1, 0, 0);
+	ASSERT_TRUE(wait_state(self->fd, 1, generation, SPOTTIMER_READY));
+	generation = arm_once(self->fd, 1, 0, 0);
+	ASSERT_EQ(0, take(self->fd, &rec));
+	EXPECT_TICK(rec, 1, generation, 1, 1);
+	EXPECT_TRUE(nothing_for(self->fd, A_WHILE));
+}
+
+TEST_F(ctx, b2_g4_case28_a_ready_record_is_dropped_with_its_owners_epoch)
+{
+	struct spottimer_register reg = timer_once(1, 0);
+	struct spottimer_record rec;
+
+	ASSERT_EQ(0, lease_grant(self->fd, 5, 1, HOUR));
+	reg.owner = 5;
+	reg.epoch = 1;
+	ASSERT_EQ(0, spot_register(self->fd, &reg));
+	ASSERT_TRUE(wait_state(self->fd, 1, 0, SPOTTIMER_READY));
+	ASSERT_EQ(0, lease_grant(self->fd, 5, 2, HOUR));
+	EXPECT_FALSE(readable(self->fd));
+	EXPECT_EQ(-EAGAIN, read_records(self->fd, &rec, 1));
+
+	reg.generation = 0;
+	reg.epoch = 2;
+	ASSERT_EQ(0, spot_register(self->fd, &reg));
+	ASSERT_EQ(0, take(self->fd, &rec));
+	EXPECT_TICK(rec, 1, reg.generation, 1, 1);
+	EXPECT_EQ(5, rec.owner);
 	EXPECT_TRUE(nothing_for(self->fd, A_WHILE));
 }
 
@@ -764,7 +795,7 @@ FIXTURE_TEARDOWN(limits)
 	close(self->fd);
 }
 
-TEST_F(limits, h3_a_timer_beyond_the_limit_of_a_file_is_refused)
+TEST_F(limits, h3_case32_a_timer_beyond_the_limit_of_a_file_is_refused)
 {
 	struct spottimer_register reg = timer_once(3, HOUR);
 	struct spottimer_record rec;
@@ -862,6 +893,49 @@ TEST_F(limits, h3_a_user_may_hold_as_many_as_the_limit_says)
 	EXPECT_EQ(0, arm_once(fd[0], 2, HOUR, 0));
 	for (i = 0; i < FILES; i++)
 		close(fd[i]);
+}
+
+TEST_F(limits, e3_h3_case23_ten_cancelled_in_their_due_tick_count_once)
+{
+	enum { N = 10 };
+	struct spottimer_register reg[N];
+	struct spottimer_cancel c[N];
+	int other = spot_open(0), round, i;
+
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, write_param("max_timers", N));
+	ASSERT_EQ(0, write_param("max_user_timers", N));
+	for (round = 0; round < 100; round++) {
+		__s64 due = now() + 3 * MSEC;
+
+		memset(c, 0, sizeof(c));
+		for (i = 0; i < N; i++) {
+			reg[i] = timer_every(i, due, round % 2 * MSEC);
+			c[i].key = i;
+		}
+		ASSERT_EQ(N, spot_batch(self->fd, SPOTTIMER_IOC_REGISTER, reg,
+					N, sizeof(reg[0])));
+		/* shortly before, while and after they become ready */
+		sleep_until(due + (round % 8 - 3) * MSEC / 4);
+		ASSERT_EQ(N, spot_batch(self->fd, SPOTTIMER_IOC_CANCEL, c, N,
+					sizeof(c[0])));
+		for (i = 0; i < N; i++) {
+			ASSERT_EQ(0, reg[i].error);
+			ASSERT_EQ(0, c[i].error);
+			ASSERT_EQ(1, c[i].cancelled);
+		}
+		ASSERT_EQ(0, read_fdinfo(self->fd, "registered"));
+		ASSERT_EQ(0, read_fdinfo(self->fd, "pending"));
+		ASSERT_EQ(0, read_fdinfo(self->fd, "ready"));
+		ASSERT_FALSE(readable(self->fd));
+	}
+	/* below 0 would be room for more than the limits */
+	for (i = 0; i < N; i++)
+		ASSERT_NE(0, arm_once(self->fd, i, HOUR, 0));
+	EXPECT_EQ(0, arm_once(self->fd, N, HOUR, 0));
+	EXPECT_EQ(0, arm_once(other, N, HOUR, 0));
+	EXPECT_EQ(N, read_fdinfo(self->fd, "registered"));
+	close(other);
 }
 
 TEST_F(limits, h3_info_tells_the_limits)

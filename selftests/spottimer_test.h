@@ -337,6 +337,34 @@ static inline bool nothing(int fd)
 	return nothing_for(fd, 0);
 }
 
+/* Have @n records ready, of keys from 0 on. */
+static inline bool make_ready(int fd, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (!arm_once(fd, i, 0, 0))
+			return false;
+	for (i = 0; i < n; i++)
+		if (!wait_state(fd, i, 0, SPOTTIMER_READY))
+			return false;
+	return true;
+}
+
+/* The keys of some records as a bit mask; all ones where one is there twice. */
+static inline __u64 keys_of(const struct spottimer_record *rec, int n)
+{
+	__u64 keys = 0;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (rec[i].key >= 64 || keys & 1ULL << rec[i].key)
+			return ~0ULL;
+		keys |= 1ULL << rec[i].key;
+	}
+	return keys;
+}
+
 #define EXPECT_TICK(rec, key_, generation_, delivery, scheduled) do {	\
 	const struct spottimer_record rec_ = (rec);			\
 									\
@@ -351,8 +379,21 @@ static inline bool nothing(int fd)
 } while (0)
 
 /*
- * Threads, memory, parameters
+ * Threads, signals, memory, parameters
  */
+
+static inline void ignore_signal(int sig)
+{
+	(void)sig;
+}
+
+/* Have a signal do nothing but interrupt. */
+static inline int catch_signal(int sig)
+{
+	struct sigaction action = { .sa_handler = ignore_signal };
+
+	return sigaction(sig, &action, NULL);
+}
 
 /*
  * Wait until a thread or process sleeps in the system call @nr. False if it
@@ -434,6 +475,46 @@ static inline int write_param(const char *name, long long value)
 	ret = write(fd, text, len) == len ? 0 : -errno;
 	close(fd);
 	return ret;
+}
+
+/* A number in the fdinfo of a file, -1 if it is not there. */
+static inline long long read_fdinfo(int fd, const char *name)
+{
+	char path[40], line[80], found[40];
+	long long value, number = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "r");
+	while (file && number < 0 && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%39[^:]: %lld", found, &value) == 2 &&
+		    !strcmp(found, name))
+			number = value;
+	if (file)
+		fclose(file);
+	return number;
+}
+
+/* kB of slab memory that the kernel uses */
+static inline long slab_kb(void)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	char line[120];
+	long kb = -1;
+
+	while (file && kb < 0 && fgets(line, sizeof(line), file))
+		sscanf(line, "Slab: %ld kB", &kb);
+	if (file)
+		fclose(file);
+	return kb;
+}
+
+/* A number of timers, less where the kernel takes too long for so many. */
+static inline int scaled(int n)
+{
+	const char *value = getenv("SPOT_SCALE");
+
+	return value && atoi(value) > 0 ? n / atoi(value) : n;
 }
 
 /*
