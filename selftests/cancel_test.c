@@ -1142,10 +1142,11 @@ TEST_F(ctx, e1_h5_case29_a_file_is_closed_while_four_threads_use_it)
 {
 	struct spottimer_record rec;
 	struct closing c[4];
-	__s64 since = 0;
 	int round, i;
 
 	for (round = 0; round < 60; round++) {
+		__s64 since = 0;
+
 		memset(c, 0, sizeof(c));
 		c[0].fd = spot_open(O_NONBLOCK);
 		ASSERT_LE(0, c[0].fd);
