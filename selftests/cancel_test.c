@@ -1138,7 +1138,8 @@ static void *closing_run(void *arg)
 	}
 }
 
-TEST_F(ctx, e1_h5_case29_a_file_is_closed_while_four_threads_use_it)
+TEST_F_TIMEOUT(ctx, e1_h5_case29_a_file_is_closed_while_four_threads_use_it,
+	       120)
 {
 	struct spottimer_record rec;
 	struct closing c[4];

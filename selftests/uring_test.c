@@ -407,14 +407,15 @@ TEST_F(uring, f1_uring_cancelled_read_takes_nothing)
 	EXPECT_EQ(1, rec.delivery_index);
 }
 
-TEST_F(uring, f1_f3_uring_cancel_at_the_time_of_the_tick_loses_nothing)
+TEST_F_TIMEOUT(uring, f1_f3_uring_cancel_at_the_time_of_the_tick_loses_nothing,
+	       120)
 {
 	struct spottimer_record rec;
 	struct done done;
 	__u64 generation;
 	int i, k, res;
 
-	for (i = 0; i < 300; i++) {
+	for (i = 0; i < 140; i++) {
 		memset(&rec, 0, SIZE);
 		res = 0;
 		ASSERT_TRUE(uring_read(&self->u, 1, &rec, SIZE));
