@@ -101,7 +101,7 @@ static void catch_up_ends(void)
 	takes(129, 9, 12, 0);
 }
 
-/* Scenario 15: a period of 1 s, a stall of 10 s */
+/* A period of 1 s, a stall of 10 s */
 static void stall(void)
 {
 	begin(SEC, SEC, SPOT_SKIP_LATE);
@@ -128,7 +128,7 @@ static void stall(void)
 	CHECK_EQ(due, 12 * SEC);
 }
 
-/* Scenario 16: a period of 300 from 0, taken at 1, (101,) 301 and 951 */
+/* A period of 300 from 0, taken at 1, (101,) 301 and 951 */
 static void phase_is_kept(void)
 {
 	begin(0, 300, SPOT_SKIP_LATE);
@@ -140,7 +140,6 @@ static void phase_is_kept(void)
 	CHECK_EQ(due, 1200);
 }
 
-/* Scenario 21 */
 static void no_drift(void)
 {
 	const s64 first = 1234567, period = 1500001;
@@ -452,9 +451,9 @@ int main(void)
 		{ "d3_catch_up_ends", catch_up_ends },
 		{ "d3_catch_up_of_any_size", catch_up_of_any_size },
 		{ "d4_delay_next_figures", delay_next_figures },
-		{ "d2_d3_d4_stall_of_ten_seconds", stall },
-		{ "c5_phase_is_kept", phase_is_kept },
-		{ "c5_no_drift", no_drift },
+		{ "d2_d3_d4_case15_stall_of_ten_seconds", stall },
+		{ "c5_d2_case16_phase_is_kept", phase_is_kept },
+		{ "c5_case21_no_drift", no_drift },
 		{ "g4_skip_passes_over", skip_passes_over },
 		{ "c3_one_tick_only", one_tick_only },
 		{ "d5_d6_years_of_nanoseconds", years_of_nanoseconds },

@@ -95,7 +95,7 @@ static void times_before_zero(void)
 	check_time(&tick, S64_MIN);
 }
 
-/* Scenario 2: 19 ns on ticks of 10 ns is not before tick 2. */
+/* 19 ns on ticks of 10 ns is not before tick 2. */
 static void rounding_up(void)
 {
 	struct spot_tick_len tick;
@@ -111,7 +111,7 @@ static void rounding_up(void)
 int main(void)
 {
 	static const struct tap_test tests[] = {
-		{ "a3_deadline_rounds_up", rounding_up },
+		{ "a3_case2_deadline_rounds_up", rounding_up },
 		{ "a6_exact_for_chosen_tick_lengths", chosen_lengths },
 		{ "a6_exact_for_any_tick_length", any_length },
 		{ "a6_times_before_zero_count_as_zero", times_before_zero },

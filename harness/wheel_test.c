@@ -112,7 +112,6 @@ static void check_alone(u64 start, u64 distance)
 	fires_at(e, target);
 }
 
-/* Scenarios 5, 6, 7 */
 static void every_start_and_distance(void)
 {
 	u64 start, distance;
@@ -174,7 +173,7 @@ static void every_level_edge(void)
 	}
 }
 
-/* Scenarios 10 and 12: forty timers, on every tick around the edge */
+/* Forty timers, on every tick around the edge */
 static void check_around(u64 edge)
 {
 	u64 start = edge - 21;
@@ -223,7 +222,6 @@ static void clocks_beyond_ktime(void)
 	check_past_at(U64_MAX - 40);
 }
 
-/* Scenario 1 */
 static void polled_between_ticks(void)
 {
 	unsigned int fired = 0;
@@ -245,7 +243,7 @@ static void polled_between_ticks(void)
 	CHECK_EQ(fired, 1);
 }
 
-/* Scenario 7, what the exhaustive ones do not have: re-arming */
+/* What the exhaustive ones do not have: re-arming */
 static void rearmed_timer_keeps_last_deadline(void)
 {
 	unsigned int i;
@@ -266,7 +264,7 @@ static void rearmed_timer_keeps_last_deadline(void)
 	is_empty();
 }
 
-/* Scenario 7: armed while a budget stops the tick that is being worked off */
+/* armed while a budget stops the tick that is being worked off */
 static void armed_within_a_budgeted_tick(void)
 {
 	unsigned int i, budget = 50;
@@ -287,7 +285,6 @@ static void armed_within_a_budgeted_tick(void)
 	is_empty();
 }
 
-/* Scenario 4 */
 static void armed_into_the_tick_being_drained(void)
 {
 	begin(TICK_NS, 0);
@@ -302,7 +299,6 @@ static void armed_into_the_tick_being_drained(void)
 
 /* ---- horizon ---- */
 
-/* Scenarios 8, 11 */
 static void far_deadlines(void)
 {
 	static const s64 delays[] = {
@@ -326,7 +322,6 @@ static void far_deadlines(void)
 
 /* ---- idle, stall, next event ---- */
 
-/* Scenarios 13, 20 */
 static void idle_wheel_is_brought_up_to_date(void)
 {
 	u64 now = HOUR / MS;
@@ -359,7 +354,6 @@ static void forward_passes_nothing_over(void)
 	CHECK_EQ(wheel.processed, 1000);
 }
 
-/* Scenario 14 */
 static void past_deadline_does_not_move_base(void)
 {
 	begin(TICK_NS, 1000);
@@ -375,7 +369,6 @@ static void past_deadline_does_not_move_base(void)
 	fires_at(&entries[0], 1010);
 }
 
-/* Scenario 17 */
 static void earlier_timer_moves_next_event(void)
 {
 	begin(TICK_NS, 0);
@@ -402,7 +395,7 @@ static void next_event_has_come_while_some_are_due(void)
 	is_empty();
 }
 
-/* Scenario 19: a timer on each level, from the edges of every level */
+/* A timer on each level, from the edges of every level */
 static void check_next_from(u64 start)
 {
 	unsigned int count = 60 / SPOT_WHEEL_BITS + 1, i;
@@ -670,7 +663,7 @@ static void cascade_ends_however_many_arrive(void)
 }
 
 /*
- * Scenario 4: one that is added again with a deadline that is past, while an
+ * One that is added again with a deadline that is past, while an
  * advance over a long time still has others to take out.
  */
 static void added_again_in_an_advance(void)
@@ -779,6 +772,47 @@ static void slack_at_the_ends(void)
 	fires_at(&entries[0], 8);
 }
 
+/* A time up to @most ticks after @start, and not always on a tick. */
+static s64 rnd_deadline(u64 start, u64 most)
+{
+	return (start + 1 + rnd_below(most)) * TICK_NS - rnd_below(TICK_NS);
+}
+
+/*
+ * However far away it is, no timer is later than a wheel tick and its slack,
+ * nor early, the clock going from event to event. Without cascades it would
+ * be late by as much as a bucket of its level holds.
+ */
+static void late_by_a_tick_and_slack(void)
+{
+	unsigned int shift, i, out;
+	u64 start, tick;
+
+	for (shift = 2; shift < 58; shift++) {
+		tap_where("up to 2^%llu ticks", shift, 0);
+		rnd_state = shift;
+		start = rnd_below(1ULL << shift);
+		begin(TICK_NS, start);
+		for (i = 0; i < ENTRIES; i++) {
+			entries[i].deadline = rnd_deadline(start, 1ULL << shift);
+			entries[i].slack = one_in(2) ? 0 :
+				rnd_below(1ULL << (shift < 32 ? shift : 31));
+			spot_wheel_add(&wheel, &entries[i]);
+		}
+		for (out = 0; spot_wheel_next(&wheel, &tick);) {
+			struct spot_wheel_entry *e;
+
+			while ((e = expire(tick))) {
+				u64 late = tick * TICK_NS - e->deadline;
+
+				CHECK(late < (1 + (u64)e->slack) * TICK_NS);
+				out++;
+			}
+		}
+		CHECK_EQ(out, ENTRIES);
+	}
+}
+
 /* On how many ticks a thousand timers with @slack make the wheel work. */
 static unsigned int wakeups(u32 slack)
 {
@@ -814,30 +848,30 @@ static void slack_shares_wakeups(void)
 int main(void)
 {
 	static const struct tap_test tests[] = {
-		{ "a3_every_start_and_distance", every_start_and_distance },
-		{ "a3_all_distances_at_once", all_distances_at_once },
-		{ "a3_polled_between_ticks", polled_between_ticks },
-		{ "a3_past_deadline_does_not_move_base",
+		{ "a3_case5_case7_every_start_and_distance", every_start_and_distance },
+		{ "a3_case5_case7_all_distances_at_once", all_distances_at_once },
+		{ "a3_case1_polled_between_ticks", polled_between_ticks },
+		{ "a3_case14_past_deadline_does_not_move_base",
 		  past_deadline_does_not_move_base },
-		{ "a3_rearmed_timer_keeps_last_deadline",
+		{ "a3_case7_rearmed_timer_keeps_last_deadline",
 		  rearmed_timer_keeps_last_deadline },
-		{ "a5_every_level_edge", every_level_edge },
+		{ "a5_case5_every_level_edge", every_level_edge },
 		{ "a5_order_holds_within_a_cascade",
 		  order_holds_within_a_cascade },
 		{ "a5_removal_within_a_cascade", removal_within_a_cascade },
 		{ "a5_removal_while_due", removal_while_due },
-		{ "a6_late_starts", late_starts },
-		{ "a6_clocks_beyond_ktime", clocks_beyond_ktime },
-		{ "a6_far_deadlines", far_deadlines },
+		{ "a6_case10_case12_late_starts", late_starts },
+		{ "a6_case12_clocks_beyond_ktime", clocks_beyond_ktime },
+		{ "a6_case8_case11_far_deadlines", far_deadlines },
 		{ "a7_all_removed_within_a_cascade",
 		  all_removed_within_a_cascade },
-		{ "a7_earlier_timer_moves_next_event",
+		{ "a7_case17_earlier_timer_moves_next_event",
 		  earlier_timer_moves_next_event },
 		{ "a7_next_event_has_come_while_some_are_due",
 		  next_event_has_come_while_some_are_due },
-		{ "a7_next_event_is_over_all_levels",
+		{ "a7_case19_next_event_is_over_all_levels",
 		  next_event_is_over_all_levels },
-		{ "a8_idle_wheel_is_brought_up_to_date",
+		{ "a8_case13_case20_idle_wheel_is_brought_up_to_date",
 		  idle_wheel_is_brought_up_to_date },
 		{ "a8_forward_passes_nothing_over",
 		  forward_passes_nothing_over },
@@ -847,14 +881,16 @@ int main(void)
 		{ "a9_no_budget_no_work", no_budget_no_work },
 		{ "a9_cascade_ends_however_many_arrive",
 		  cascade_ends_however_many_arrive },
-		{ "a8_added_again_in_an_advance", added_again_in_an_advance },
-		{ "a9_armed_within_a_budgeted_tick",
+		{ "a8_case4_added_again_in_an_advance", added_again_in_an_advance },
+		{ "a9_case7_armed_within_a_budgeted_tick",
 		  armed_within_a_budgeted_tick },
-		{ "a9_armed_into_the_tick_being_drained",
+		{ "a9_case4_armed_into_the_tick_being_drained",
 		  armed_into_the_tick_being_drained },
 		{ "a14_slack_takes_the_roundest_tick",
 		  slack_takes_the_roundest_tick },
 		{ "a14_slack_at_the_ends", slack_at_the_ends },
+		{ "a5_a14_case6_late_by_a_tick_and_slack",
+		  late_by_a_tick_and_slack },
 		{ "a14_slack_shares_wakeups", slack_shares_wakeups },
 	};
 
