@@ -104,8 +104,7 @@ static void c2_c3_c4_hold_for_any_delay(struct kunit *test)
 	}
 }
 
-/* Scenario 21 */
-static void c5_no_drift(struct kunit *test)
+static void c5_case21_no_drift(struct kunit *test)
 {
 	struct overrun_test *t = test->priv;
 	const s64 first = 1234567, period = 1500001;
@@ -128,8 +127,8 @@ static void c5_no_drift(struct kunit *test)
 	}
 }
 
-/* Scenario 16: a period of 300 from 0, taken at 1, (101,) 301 and 951 */
-static void c5_phase_is_kept(struct kunit *test)
+/* A period of 300 from 0, taken at 1, (101,) 301 and 951 */
+static void c5_d2_case16_phase_is_kept(struct kunit *test)
 {
 	begin(test, 0, 300, SPOT_SKIP_LATE);
 	takes(test, 1, 1, 0);
@@ -235,8 +234,8 @@ static void d4_delay_next_figures(struct kunit *test)
 	takes(test, 57 * MS, 2, 0);
 }
 
-/* Scenario 15: a period of 1 s, a stall of 10 s */
-static void d2_skip_late_after_a_stall(struct kunit *test)
+/* A period of 1 s, a stall of 10 s */
+static void d2_case15_skip_late_after_a_stall(struct kunit *test)
 {
 	begin(test, SEC, SEC, SPOT_SKIP_LATE);
 	takes(test, SEC, 1, 0);
@@ -249,7 +248,7 @@ static void d2_skip_late_after_a_stall(struct kunit *test)
 	expect_due(test, 13 * SEC);
 }
 
-static void d3_catch_up_after_a_stall(struct kunit *test)
+static void d3_case15_catch_up_after_a_stall(struct kunit *test)
 {
 	begin(test, SEC, SEC, 3);
 	takes(test, SEC, 1, 0);
@@ -259,7 +258,7 @@ static void d3_catch_up_after_a_stall(struct kunit *test)
 	expect_due(test, 12 * SEC);
 }
 
-static void d4_delay_next_after_a_stall(struct kunit *test)
+static void d4_case15_delay_next_after_a_stall(struct kunit *test)
 {
 	begin(test, SEC, SEC, SPOT_DELAY_NEXT);
 	takes(test, SEC, 1, 0);
@@ -364,17 +363,17 @@ static int overrun_test_init(struct kunit *test)
 static struct kunit_case overrun_test_cases[] = {
 	KUNIT_CASE(c2_c3_c4_hold_for_any_delay),
 	KUNIT_CASE(c3_one_tick_only),
-	KUNIT_CASE(c5_no_drift),
-	KUNIT_CASE(c5_phase_is_kept),
+	KUNIT_CASE(c5_case21_no_drift),
+	KUNIT_CASE(c5_d2_case16_phase_is_kept),
 	KUNIT_CASE(d2_skip_late_figures),
-	KUNIT_CASE(d2_skip_late_after_a_stall),
+	KUNIT_CASE(d2_case15_skip_late_after_a_stall),
 	KUNIT_CASE(d2_d3_due_this_moment),
 	KUNIT_CASE(d3_catch_up_figures),
 	KUNIT_CASE(d3_catch_up_ends),
 	KUNIT_CASE(d3_catch_up_of_any_size),
-	KUNIT_CASE(d3_catch_up_after_a_stall),
+	KUNIT_CASE(d3_case15_catch_up_after_a_stall),
 	KUNIT_CASE(d4_delay_next_figures),
-	KUNIT_CASE(d4_delay_next_after_a_stall),
+	KUNIT_CASE(d4_case15_delay_next_after_a_stall),
 	KUNIT_CASE(d5_d6_years_of_nanoseconds),
 	KUNIT_CASE(d6_end_of_ktime),
 	KUNIT_CASE(d6_longest_period),
