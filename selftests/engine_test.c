@@ -3,44 +3,9 @@
  * What the engine costs, as the counters in debugfs show it, and what an open
  * file tells in its fdinfo. No other timers are about while this runs.
  */
-#include "spottimer_test.h"
+#include "counters.h"
 
 #include <dirent.h>
-
-#define COUNTERS "/sys/kernel/debug/spottimer/counters"
-
-/* The number that follows @name at the beginning of a line, -1 if none does. */
-static long long read_number(const char *path, const char *name)
-{
-	size_t len = strlen(name);
-	long long value = -1;
-	char line[1024];
-	FILE *file = fopen(path, "r");
-
-	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, name, len) && strchr(": \t", line[len]) &&
-		    sscanf(line + len, "%*[: \t]%lld", &value) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return value;
-}
-
-static long long counter(const char *name)
-{
-	return read_number(COUNTERS, name);
-}
-
-/* Wait for the number of hrtimers in use, over all CPUs. */
-static bool wait_hrtimers(long long n)
-{
-	__s64 since = 0;
-
-	while (counter("hrtimers") != n)
-		if (!look_again(&since))
-			return false;
-	return true;
-}
 
 static long long fd_number(int fd, const char *name)
 {
@@ -120,6 +85,88 @@ TEST_F(ctx, a7_after_a_cancel_no_hrtimer_is_armed)
 	EXPECT_TRUE(wait_hrtimers(0));
 }
 
+TEST_F(ctx, a7_a11_idle_time_costs_no_pass)
+{
+	long long passes;
+
+	ASSERT_TRUE(wait_hrtimers(0));
+	passes = counter("passes");
+	ASSERT_LE(0, passes);
+	sleep_until(now() + SEC);
+	EXPECT_EQ(passes, counter("passes"));
+
+	/* nor does one that is far, however long its owner waits for it */
+	ASSERT_NE(0, arm_once(self->fd, 1, HOUR, 0));
+	EXPECT_FALSE(readable_for(self->fd, 1000));
+	EXPECT_EQ(passes, counter("passes"));
+}
+
+/* The passes that the timers of one test take, and how often it waited. */
+struct wake_ups {
+	long long passes;
+	long long spurious;
+	int waits;
+};
+
+enum { SHARERS = 10 };
+
+/*
+ * Timers that are due @step apart, the last one on a tick with a round number.
+ * Returns false if the machine was too slow for what is to be seen.
+ */
+static bool count_wake_ups(int fd, __s64 step, __s64 slack, struct wake_ups *w)
+{
+	__s64 round = 64 * read_param("tick_ns"), end;
+	struct spottimer_register reg[SHARERS];
+	struct spottimer_record rec;
+	int i;
+
+	end = (now() + SEC + SHARERS * step) / round * round + round;
+	w->passes = counter("passes");
+	w->spurious = counter("spurious");
+	for (i = 0; i < SHARERS; i++) {
+		reg[i] = timer_every(i, end - (SHARERS - 1 - i) * step, 0);
+		reg[i].slack = slack;
+	}
+	if (spot_batch(fd, SPOTTIMER_IOC_REGISTER, reg, SHARERS,
+		       sizeof(reg[0])) != SHARERS || now() >= reg[0].first)
+		return false;
+	w->waits = 0;
+	for (i = 0; i < SHARERS; i++) {
+		w->waits += !readable(fd);
+		if (take(fd, &rec) || now() < reg[rec.key].first)
+			return false;
+	}
+	w->passes = counter("passes") - w->passes;
+	w->spurious = counter("spurious") - w->spurious;
+	return true;
+}
+
+TEST_F(ctx, a14_with_slack_timers_share_a_wake_up)
+{
+	struct wake_ups w;
+
+	ASSERT_EQ(0, stay_on_cpu(0));
+	ASSERT_TRUE(wait_hrtimers(0));
+	ASSERT_TRUE(count_wake_ups(self->fd, MSEC, SHARERS * MSEC, &w));
+	EXPECT_EQ(1, w.passes);
+	EXPECT_EQ(0, w.spurious);
+	EXPECT_EQ(1, w.waits);
+}
+
+/* So far apart that the slowest of machines wakes up in between. */
+TEST_F(ctx, a14_without_slack_each_has_its_own)
+{
+	struct wake_ups w;
+
+	ASSERT_EQ(0, stay_on_cpu(0));
+	ASSERT_TRUE(wait_hrtimers(0));
+	ASSERT_TRUE(count_wake_ups(self->fd, 100 * MSEC, 0, &w));
+	EXPECT_LT(1, w.waits);
+	EXPECT_LE(w.waits, w.passes);
+	EXPECT_EQ(0, w.spurious);
+}
+
 TEST_F(ctx, d5_while_a_handler_runs_its_timer_costs_nothing)
 {
 	struct spottimer_record rec;
@@ -168,6 +215,141 @@ TEST_F(ctx, a11_many_files_need_no_more)
 	EXPECT_GE(cpus, counter("hrtimers"));
 	for (i = 0; i < N; i++)
 		close(fd[i]);
+}
+
+/*
+ * One thread on each of two CPUs registers timers that are due at once or a
+ * little later, and cancels those of the other one, while they expire. Every
+ * timer has a key of its own.
+ */
+#define RACE_KEYS	1000000	/* of each thread, at the most */
+#define RACE_TIME	(3 * SEC)
+
+enum {
+	RACE_BATCH = 64,
+	RACE_CAME = 1,
+	RACE_CANCELLED = 16,
+};
+
+static struct racer {
+	int fd, cpu;
+	unsigned int registered;	/* written by itself, read by the other */
+	bool done;			/* with registering */
+	const char *wrong;
+	__u8 fate[RACE_KEYS];
+} racer[2];
+
+static void race_fate(struct racer *racer, unsigned int i, int fate)
+{
+	__atomic_add_fetch(&racer->fate[i], fate, __ATOMIC_RELAXED);
+}
+
+static bool race_register(struct racer *me, unsigned int *random)
+{
+	struct spottimer_register reg[RACE_BATCH];
+	__u64 key = (__u64)me->cpu * RACE_KEYS + me->registered;
+	int i;
+
+	for (i = 0; i < RACE_BATCH; i++)
+		reg[i] = timer_once(key + i, rand_r(random) % (4 * MSEC));
+	if (spot_batch(me->fd, SPOTTIMER_IOC_REGISTER, reg, RACE_BATCH,
+		       sizeof(reg[0])) != RACE_BATCH || reg[RACE_BATCH - 1].error)
+		return false;
+	__atomic_add_fetch(&me->registered, RACE_BATCH, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* The other one's, from @from on. They have ended then, this way or that. */
+static bool race_cancel(struct racer *other, unsigned int from, unsigned int n)
+{
+	struct spottimer_cancel c[RACE_BATCH];
+	unsigned int i;
+
+	memset(c, 0, sizeof(c));
+	for (i = 0; i < n; i++)
+		c[i].key = (__u64)other->cpu * RACE_KEYS + from + i;
+	if (spot_batch(other->fd, SPOTTIMER_IOC_CANCEL, c, n,
+		       sizeof(c[0])) != (int)n)
+		return false;
+	for (i = 0; i < n; i++) {
+		if (c[i].cancelled)
+			race_fate(other, from + i, RACE_CANCELLED);
+		/* one that came may be forgotten by now */
+		if (c[i].error ? c[i].error != -ENOENT :
+				 c[i].cancelled + c[i].started != 1)
+			return false;
+	}
+	return true;
+}
+
+static void *race(void *arg)
+{
+	struct racer *me = arg, *other = &racer[!me->cpu];
+	unsigned int random = me->cpu, cancelled = 0, n;
+	__s64 end = now() + RACE_TIME;
+
+	if (stay_on_cpu(me->cpu))
+		me->wrong = "cannot stay on a CPU";
+	while (!me->wrong) {
+		n = __atomic_load_n(&other->registered, __ATOMIC_ACQUIRE);
+		n = n - cancelled < RACE_BATCH ? n - cancelled : RACE_BATCH;
+		if (n && !race_cancel(other, cancelled, n))
+			me->wrong = "cancel";
+		cancelled += n;
+		if (now() < end && me->registered + RACE_BATCH <= RACE_KEYS) {
+			if (!race_register(me, &random))
+				me->wrong = "register";
+		} else {
+			__atomic_store_n(&me->done, true, __ATOMIC_RELEASE);
+			if (!n && __atomic_load_n(&other->done,
+						  __ATOMIC_ACQUIRE) &&
+			    cancelled == other->registered)
+				break;
+		}
+	}
+	__atomic_store_n(&me->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+TEST_F(ctx, e1_case24_each_comes_once_or_is_cancelled)
+{
+	unsigned int came = 0, cancelled = 0, i, k;
+	struct spottimer_record rec[RACE_BATCH];
+	pthread_t thread[2];
+	int n;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "this takes two CPUs");
+	for (k = 0; k < 2; k++) {
+		racer[k].fd = self->fd;
+		racer[k].cpu = k;
+	}
+	for (k = 0; k < 2; k++)
+		ASSERT_EQ(0, pthread_create(&thread[k], NULL, race, &racer[k]));
+	while (!__atomic_load_n(&racer[0].done, __ATOMIC_ACQUIRE) ||
+	       !__atomic_load_n(&racer[1].done, __ATOMIC_ACQUIRE)) {
+		if (!readable_for(self->fd, 10))
+			continue;
+		n = read_records(self->fd, rec, RACE_BATCH);
+		while (n-- > 0)
+			race_fate(&racer[rec[n].key / RACE_KEYS],
+				  rec[n].key % RACE_KEYS, RACE_CAME);
+	}
+	for (k = 0; k < 2; k++) {
+		ASSERT_EQ(0, pthread_join(thread[k], NULL));
+		ASSERT_EQ(NULL, racer[k].wrong);
+	}
+	EXPECT_TRUE(nothing_for(self->fd, A_WHILE));
+	for (k = 0; k < 2; k++) {
+		for (i = 0; i < racer[k].registered; i++) {
+			came += racer[k].fate[i] == RACE_CAME;
+			cancelled += racer[k].fate[i] == RACE_CANCELLED;
+		}
+	}
+	TH_LOG("%u came, %u were cancelled", came, cancelled);
+	EXPECT_EQ(racer[0].registered + racer[1].registered, came + cancelled);
+	EXPECT_LT(0, came);
+	EXPECT_LT(0, cancelled);
 }
 
 TEST_F(ctx, j1_what_goes_in_comes_out)

@@ -2,8 +2,10 @@
 /*
  * CPUs that go offline with timers on them, and come back. Timers wait on the
  * CPU on which they were registered, so the tests choose where they run.
+ * SPOT_HOTPLUG_SECONDS on the kernel's command line makes the longest of them
+ * go on for that long.
  */
-#include "spottimer_test.h"
+#include "counters.h"
 
 #define TIMERS		4000
 #define PERIOD		(50 * MSEC)
@@ -14,22 +16,28 @@ static struct {
 	bool checked;
 } timers[TIMERS];
 
-static bool set_online(int online)
+static bool set_cpu_online(int cpu, int online)
 {
-	int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY);
-	bool done = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
+	char path[60];
+	bool done;
+	int fd;
 
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online",
+		 cpu);
+	fd = open(path, O_WRONLY);
+	done = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
 	close(fd);
 	return done;
 }
 
+static bool set_online(int online)
+{
+	return set_cpu_online(1, online);
+}
+
 static bool run_on(int cpu)
 {
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return !sched_setaffinity(0, sizeof(set), &set);
+	return !stay_on_cpu(cpu);
 }
 
 /* Register keys @from to @to, the first ticks from @first on, @step apart. */
@@ -147,8 +155,8 @@ TEST_F(hotplug, a12_far_timers_of_a_cpu_that_went_are_kept)
 	ASSERT_EQ(1, read_following(self->fd, 0));
 }
 
-/* Scenario 20: what the CPU slept must not make it late, or early. */
-TEST_F(hotplug, a12_a_cpu_that_comes_back_knows_the_time)
+/* What the CPU slept must not make it late, or early. */
+TEST_F(hotplug, a12_case20_a_cpu_that_comes_back_knows_the_time)
 {
 	struct spottimer_record rec[2];
 	__s64 first;
@@ -228,6 +236,191 @@ TEST_F(hotplug, a12_repeating_timers_go_on_while_cpus_come_and_go)
 		}
 	}
 	EXPECT_EQ(0, missing);
+}
+
+/*
+ * A crowd of timers of all kinds, some repeating, some critical, while all CPUs
+ * but the first go offline and come back at random. Those with one tick are
+ * registered anew when it has come, on whichever CPU.
+ */
+#define CROWD		(100000 / scale())
+#define CROWD_PERIOD	(4 * SEC)
+
+enum {
+	CROWD_BATCH = 500,
+	CROWD_REPEATS = 1,	/* every second one */
+	CROWD_CRITICAL = 15,	/* and one in 16 of either kind, by key >> 1 */
+};
+
+static struct member {
+	__u64 generation;
+	__s64 first;
+	__u64 delivered, scheduled;
+	bool again;
+} *crowd;
+
+static bool crowd_repeats(__u64 key)
+{
+	return key & CROWD_REPEATS;
+}
+
+static struct spottimer_register crowd_timer(__u64 key)
+{
+	struct spottimer_register reg;
+
+	reg = timer_every(key, now() + 200 * MSEC + rand() % 4000 * MSEC +
+			  rand() % MSEC, 0);
+	if (crowd_repeats(key))
+		reg.period = CROWD_PERIOD;
+	if (!(key >> 1 & CROWD_CRITICAL))
+		reg.flags |= SPOTTIMER_REG_CRITICAL;
+	return reg;
+}
+
+/* Register the timers whose keys are given. */
+static bool crowd_register(int fd, const __u64 *key, int n)
+{
+	static struct spottimer_register reg[CROWD_BATCH];
+	int i;
+
+	for (i = 0; i < n; i++)
+		reg[i] = crowd_timer(key[i]);
+	if (n && spot_batch(fd, SPOTTIMER_IOC_REGISTER, reg, n,
+			    sizeof(reg[0])) != n)
+		return false;
+	for (i = 0; i < n; i++) {
+		if (reg[i].error)
+			return false;
+		crowd[key[i]] = (struct member) {
+			.generation = reg[i].generation,
+			.first = reg[i].first,
+			.again = true,
+		};
+	}
+	return true;
+}
+
+/* What is wrong with a record that was read at @time: early, or once too many. */
+static const char *crowd_wrong(const struct spottimer_record *rec, __s64 time)
+{
+	struct member *m;
+
+	if (rec->key >= (__u64)CROWD)
+		return "of nobody";
+	m = &crowd[rec->key];
+	if (rec->generation != m->generation)
+		return "of an old generation";
+	if (time < m->first + (__s64)(rec->scheduled_index - 1) * CROWD_PERIOD)
+		return "early";
+	if (rec->delivery_index != ++m->delivered ||
+	    rec->scheduled_index <= m->scheduled ||
+	    (!crowd_repeats(rec->key) && m->delivered != 1))
+		return "twice";
+	m->scheduled = rec->scheduled_index;
+	m->again = true;
+	return NULL;
+}
+
+/* Read once. Those that have ended are registered anew, where @again. */
+static const char *crowd_read(int fd, bool again, long long *came)
+{
+	static struct spottimer_record rec[CROWD_BATCH];
+	__u64 key[CROWD_BATCH];
+	const char *wrong;
+	int n, i, ended = 0;
+	__s64 time;
+
+	if (!readable_for(fd, PATIENCE))
+		return "nothing comes";
+	n = read_records(fd, rec, CROWD_BATCH);
+	if (n < 0 && n != -EAGAIN)
+		return "cannot read";
+	time = now();
+	for (i = 0; i < n; i++) {
+		wrong = crowd_wrong(&rec[i], time);
+		if (wrong)
+			return wrong;
+		if (!crowd_repeats(rec[i].key))
+			key[ended++] = rec[i].key;
+		++*came;
+	}
+	if (again && !crowd_register(fd, key, ended))
+		return "cannot register";
+	return NULL;
+}
+
+struct shuffle {
+	int cpus;
+	bool stop;
+	intptr_t changes;
+};
+
+static void *shuffle_cpus(void *arg)
+{
+	struct shuffle *s = arg;
+	unsigned int random = 12;
+	__u64 offline = 0;
+	int cpu;
+
+	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
+		cpu = 1 + rand_r(&random) % (s->cpus - 1);
+		s->changes += set_cpu_online(cpu, offline >> cpu & 1);
+		offline ^= 1ULL << cpu;
+		usleep(rand_r(&random) % 20000);
+	}
+	for (cpu = 1; cpu < s->cpus; cpu++)
+		set_cpu_online(cpu, 1);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(hotplug, a12_a_crowd_while_cpus_come_and_go_at_random, 600)
+{
+	int seconds = number_from_env("SPOT_HOTPLUG_SECONDS", 10);
+	struct shuffle shuffle = {
+		.cpus = sysconf(_SC_NPROCESSORS_CONF),
+	};
+	long long migrated = counter("migrated"), came = 0;
+	const char *wrong = NULL;
+	__u64 key[CROWD_BATCH];
+	int i, n, missing;
+	pthread_t thread;
+	__s64 end;
+
+	crowd = calloc(CROWD, sizeof(*crowd));
+	ASSERT_NE(NULL, crowd);
+	for (i = 0; i < CROWD; i += n) {
+		for (n = 0; n < CROWD_BATCH && i + n < CROWD; n++)
+			key[n] = i + n;
+		run_on(rand() % shuffle.cpus);
+		ASSERT_TRUE(crowd_register(self->fd, key, n));
+	}
+	ASSERT_EQ(0, pthread_create(&thread, NULL, shuffle_cpus, &shuffle));
+	for (end = now() + seconds * SEC; !wrong && now() < end;) {
+		/* fails while that CPU is away */
+		run_on(rand() % shuffle.cpus);
+		wrong = crowd_read(self->fd, true, &came);
+	}
+	__atomic_store_n(&shuffle.stop, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(NULL, wrong);
+	migrated = counter("migrated") - migrated;
+	TH_LOG("%ld changes of %d CPUs, %lld timers moved, %lld came in %d s",
+	       shuffle.changes, shuffle.cpus, migrated, came, seconds);
+	EXPECT_LT(4, shuffle.changes);
+	EXPECT_LT(0, migrated);
+
+	/* none is lost: each one comes, or comes again */
+	for (i = 0; i < CROWD; i++)
+		crowd[i].again = !crowd_repeats(i) && crowd[i].delivered;
+	end = now() + 4 * PATIENCE * MSEC;
+	do {
+		wrong = crowd_read(self->fd, false, &came);
+		for (i = 0, missing = 0; i < CROWD; i++)
+			missing += !crowd[i].again;
+	} while (!wrong && missing && now() < end);
+	ASSERT_EQ(NULL, wrong);
+	EXPECT_EQ(0, missing);
+	free(crowd);
 }
 
 TEST_HARNESS_MAIN

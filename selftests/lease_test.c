@@ -6,7 +6,7 @@
  * near only when all is prepared: however slow the machine, nothing runs out
  * before its time.
  */
-#include "spottimer_test.h"
+#include "counters.h"
 
 #define OWNER	42
 
@@ -257,7 +257,7 @@ TEST_F(ctx, g3_other_timers_go_on)
 	EXPECT_EQ(0, lease_renew(self->fd, OWNER + 1, 1, HOUR));
 }
 
-TEST_F(ctx, g3_what_is_due_at_the_deadline_or_later_does_not_come)
+TEST_F(ctx, g2_g3_what_is_due_at_the_deadline_or_later_does_not_come)
 {
 	static const __s64 offset[] = { -50 * MSEC, 0, 1, MSEC, 20 * MSEC };
 	struct spottimer_register reg;
@@ -324,10 +324,11 @@ TEST_F(ctx, g3_each_owner_gets_one_record)
 	EXPECT_TRUE(nothing_for(self->fd, A_WHILE));
 }
 
-TEST_F(ctx, g3_a_process_that_was_stopped_gets_nothing_of_the_old_epoch)
+TEST_F(ctx, g3_case38_a_process_that_was_stopped_gets_nothing_of_the_old_epoch)
 {
 	struct spottimer_record rec;
 	int pipefd[2], status;
+	__u64 started;
 	pid_t pid;
 
 	ASSERT_EQ(0, pipe(pipefd));
@@ -356,6 +357,7 @@ TEST_F(ctx, g3_a_process_that_was_stopped_gets_nothing_of_the_old_epoch)
 		EXPECT_EQ(SPOTTIMER_REC_TICK, rec.flags);
 	ASSERT_EQ(0, fcntl(pipefd[0], F_SETFL, 0));
 	ASSERT_TRUE(wait_state(self->fd, 1, 0, SPOTTIMER_READY));
+	started = query(self->fd, 1, 0).started;
 	ASSERT_LT(0, run_out(self->fd, 1));
 	ASSERT_EQ(0, kill(pid, SIGCONT));
 
@@ -366,6 +368,43 @@ TEST_F(ctx, g3_a_process_that_was_stopped_gets_nothing_of_the_old_epoch)
 	EXPECT_LEASE(rec, OWNER, 1);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
+	/* not even one that it took and did not tell of */
+	EXPECT_EQ(started, query(self->fd, 1, 0).started);
+	EXPECT_EQ(SPOTTIMER_HELD, query(self->fd, 1, 0).state);
+}
+
+/* Set the wall clock, by so much from what it is. */
+static bool set_wall_clock(__s64 offset)
+{
+	__s64 time = now_on(CLOCK_REALTIME) + offset;
+	struct timespec ts = { time / SEC, time % SEC };
+
+	return !clock_settime(CLOCK_REALTIME, &ts);
+}
+
+/* A lease is a day longer or shorter by no clock that somebody sets. */
+TEST_F(ctx, g1_g3_case39_the_wall_clock_is_nothing_to_a_lease)
+{
+	static const __s64 jump[] = { 24 * HOUR, -24 * HOUR };
+	struct spottimer_record rec;
+	__s64 deadline;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_LEN(jump); i++) {
+		ASSERT_EQ(0, lease_grant(self->fd, OWNER, 1 + i, HOUR));
+		ASSERT_TRUE(set_wall_clock(jump[i]));
+		EXPECT_EQ(0, try_owned(self->fd, 1, 1 + i));
+		EXPECT_TRUE(nothing_for(self->fd, A_WHILE));
+
+		deadline = now_on(CLOCK_BOOTTIME) + 200 * MSEC;
+		ASSERT_EQ(0, lease(self->fd, SPOTTIMER_LEASE_RENEW, OWNER,
+				   1 + i, deadline, SPOTTIMER_LEASE_ABSTIME));
+		EXPECT_TRUE(set_wall_clock(-jump[i]));
+		ASSERT_EQ(0, take(self->fd, &rec));
+		EXPECT_LE(deadline, now_on(CLOCK_BOOTTIME));
+		EXPECT_LEASE(rec, OWNER, 1 + i);
+		EXPECT_EQ(-EKEYEXPIRED, try_owned(self->fd, 1, 1 + i));
+	}
 }
 
 /*
@@ -387,6 +426,45 @@ TEST_F(ctx, g3_with_renewals_in_time_ticks_go_on)
 		last = rec.delivery_index;
 		ASSERT_EQ(0, lease_renew(self->fd, OWNER, 1,
 					 5 * SEC + i * MSEC));
+	}
+}
+
+/* What renewing must leave alone, in words */
+static void read_work(char *text, size_t size)
+{
+	snprintf(text, size,
+		 "%lld started, %lld cancelled, %lld passes, %lld looked at, %lld moved",
+		 counter("started"), counter("cancelled"), counter("passes"),
+		 counter("candidates"), counter("cascaded"));
+}
+
+/* With one timer, and with a hundred thousand: nothing is done in the engine. */
+TEST_F_TIMEOUT(ctx, g5_renewing_costs_the_same_with_any_number_of_timers, 120)
+{
+	enum { N = 1000 };
+	static struct spottimer_register reg[N];
+	int many = 100000 / scale() / N, i, k;
+	char before[160], after[160];
+
+	ASSERT_TRUE(wait_hrtimers(0));
+	ASSERT_EQ(0, lease_grant(self->fd, OWNER, 1, 2 * HOUR));
+	ASSERT_EQ(0, try_owned(self->fd, UINT64_MAX, 1));
+	for (i = 0; i <= many; i += many) {
+		read_work(before, sizeof(before));
+		for (k = 1; k <= 1000; k++)
+			ASSERT_EQ(0, lease_renew(self->fd, OWNER, 1,
+						 (2 + !!i) * HOUR + k * SEC));
+		read_work(after, sizeof(after));
+		EXPECT_STREQ(before, after);
+
+		for (k = 0; !i && k < many * N; k++) {
+			reg[k % N] = owned(k, now() + HOUR + k, SEC, 1);
+			if (k % N != N - 1)
+				continue;
+			ASSERT_EQ(N, spot_batch(self->fd, SPOTTIMER_IOC_REGISTER,
+						reg, N, sizeof(reg[0])));
+			ASSERT_EQ(0, reg[N - 1].error);
+		}
 	}
 }
 
@@ -437,7 +515,8 @@ TEST_F(ctx, g4_an_older_or_equal_epoch_is_not_granted)
 	EXPECT_EQ(0, try_owned(self->fd, 1, UINT64_MAX));
 }
 
-TEST_F(ctx, g4_after_a_new_grant_the_old_token_is_stale)
+/* For every operation that takes one, whether or not it would be granted. */
+TEST_F(ctx, g4_case37_after_a_new_grant_the_old_token_is_stale)
 {
 	ASSERT_EQ(0, lease_grant(self->fd, OWNER, 1, HOUR));
 	ASSERT_LT(0, run_out(self->fd, 1));
@@ -445,8 +524,15 @@ TEST_F(ctx, g4_after_a_new_grant_the_old_token_is_stale)
 	EXPECT_EQ(-ESTALE, try_owned(self->fd, 1, 1));
 	EXPECT_EQ(-ESTALE, lease_renew(self->fd, OWNER, 1, HOUR));
 	EXPECT_EQ(-ESTALE, lease_revoke(self->fd, OWNER, 1, 0));
+	EXPECT_EQ(-ESTALE, lease_revoke(self->fd, OWNER, 1,
+					SPOTTIMER_LEASE_FORGET));
 	EXPECT_EQ(-ESTALE, lease_grant(self->fd, OWNER, 1, HOUR));
+	EXPECT_EQ(-ESTALE, lease(self->fd, SPOTTIMER_LEASE_GRANT, OWNER, 1,
+				 HOUR, SPOTTIMER_LEASE_ADOPT));
+	/* none of them has done anything to the new one */
+	EXPECT_EQ(-ENOENT, query(self->fd, 1, 0).error);
 	EXPECT_EQ(0, try_owned(self->fd, 1, 2));
+	EXPECT_EQ(0, lease_renew(self->fd, OWNER, 2, HOUR));
 }
 
 FIXTURE(regrant) {
@@ -494,7 +580,7 @@ static int drain_ticks(int fd)
 	return ticks;
 }
 
-TEST_F(regrant, g4_a_new_grant_ends_the_old_timers)
+TEST_F(regrant, g4_case40_a_new_grant_ends_the_old_timers)
 {
 	struct spottimer_record rec;
 	__u64 old[3], new;
@@ -515,7 +601,7 @@ TEST_F(regrant, g4_a_new_grant_ends_the_old_timers)
 	EXPECT_EQ(0, drain_ticks(self->fd));
 	EXPECT_TRUE(nothing_for(self->fd, 2 * A_WHILE));
 
-	/* they are over, and their keys are free at once (scenario 40) */
+	/* they are over, and their keys are free at once */
 	for (i = 0; i < 3; i++) {
 		EXPECT_TRUE(is_over(self->fd, i, old[i]));
 		new = arm_owned(self->fd, i, 0, 2, SPOTTIMER_REG_EXCL);
@@ -525,7 +611,7 @@ TEST_F(regrant, g4_a_new_grant_ends_the_old_timers)
 	}
 }
 
-TEST_F(regrant, g4_the_keys_are_free_as_soon_as_the_deadline_has_come)
+TEST_F(regrant, g4_case40_the_keys_are_free_as_soon_as_the_deadline_has_come)
 {
 	struct spottimer_register reg = owned(1, now() + HOUR, 0, 1);
 

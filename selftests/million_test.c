@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A million timers in one file, and what is left of them: nothing. That the
- * kernel does not stall meanwhile is seen in its log. Times are printed and not
- * judged.
+ * A million timers in one file: how they come, and what is left of them, which
+ * is nothing. That the kernel does not stall meanwhile is seen in its log. Times
+ * are printed and not judged.
  */
-#include "spottimer_test.h"
+#include "counters.h"
 
 enum {
 	BATCH = 10000,
 };
-
-/*
- * A kernel that looks for mistakes takes too long for a million, and keeps what
- * was freed for a while, to see who uses it still: it is told to init, and so
- * comes to us by the environment.
- */
-static int scale(void)
-{
-	const char *value = getenv("SPOT_SCALE");
-
-	return value && atoi(value) > 0 ? atoi(value) : 1;
-}
 
 #define MILLION	(1000000 / scale())
 
@@ -66,23 +54,36 @@ FIXTURE_TEARDOWN(million)
 	close(self->fd);
 }
 
-/* Returns how many were registered. */
-static int register_a_million(int fd)
+/* At absolute times from @first on, in order. Returns how many it did. */
+static int register_batch(int fd, __u64 key, __s64 first, __s64 step)
 {
 	static struct spottimer_register reg[BATCH];
-	int done = 0, i, k;
+	int done = 0, k;
 
-	for (i = 0; i < MILLION; i += BATCH) {
-		/* from an hour on, over another one */
-		for (k = 0; k < BATCH; k++)
-			reg[k] = timer_once(i + k, HOUR + (i + k) * 3600000LL);
-		if (spot_batch(fd, SPOTTIMER_IOC_REGISTER, reg, BATCH,
-			       sizeof(reg[0])) != BATCH)
-			break;
-		for (k = 0; k < BATCH; k++)
-			done += !reg[k].error;
-	}
+	for (k = 0; k < BATCH; k++)
+		reg[k] = timer_every(key + k, first + k * step, 0);
+	if (spot_batch(fd, SPOTTIMER_IOC_REGISTER, reg, BATCH,
+		       sizeof(reg[0])) != BATCH)
+		return 0;
+	for (k = 0; k < BATCH; k++)
+		done += !reg[k].error;
 	return done;
+}
+
+/* Returns how many were registered. */
+static int register_million(int fd, __s64 first, __s64 step)
+{
+	int done = 0, i;
+
+	for (i = 0; i < MILLION && done == i; i += BATCH)
+		done += register_batch(fd, i, first + i * step, step);
+	return done;
+}
+
+/* The same from an hour on, over another one. */
+static int register_a_million(int fd)
+{
+	return register_million(fd, now() + HOUR, 3600000);
 }
 
 /*
@@ -104,6 +105,160 @@ static bool slab_comes_back(long before, long peak)
 static double seconds_since(__s64 begin)
 {
 	return (now() - begin) / 1e9;
+}
+
+enum {
+	CRITICAL = 16,
+};
+
+/*
+ * All in one bucket of the third level, which holds four seconds: they have to
+ * be registered before it begins, which takes as long as it takes. Returns 1 if
+ * they were, 0 if that was too slow, -1 if it failed.
+ */
+static int fill_a_bucket(int fd, __s64 *first)
+{
+	__s64 bucket = 64 * 64 * read_param("tick_ns"), begin = now(), takes;
+	int i, done;
+
+	if (register_batch(fd, 0, begin + HOUR, 0) != BATCH)
+		return -1;
+	takes = (now() - begin) * (MILLION / BATCH);
+	*first = (now() + 2 * takes + SEC) / bucket * bucket + bucket;
+	/* a thousand for each tick, or a share of that */
+	done = register_million(fd, *first, MSEC * scale() / 1000);
+	for (i = 0; i < CRITICAL; i++) {
+		struct spottimer_register reg;
+
+		reg = timer_every(MILLION + i, *first, 0);
+		reg.flags |= SPOTTIMER_REG_CRITICAL;
+		done += !spot_register(fd, &reg);
+	}
+	return done == MILLION + CRITICAL ? now() < *first : -1;
+}
+
+struct pass_counts {
+	long long passes, entries, max;
+};
+
+static struct pass_counts pass_counts(void)
+{
+	struct pass_counts c = {
+		.passes = counter("passes"),
+		.entries = counter("candidates") + counter("cascaded"),
+		.max = counter("pass_max"),
+	};
+
+	return c;
+}
+
+/*
+ * Read them all: the critical ones ahead of all the others, and those in the
+ * order of their times. Returns what is wrong, or "".
+ */
+static const char *read_million(int fd, __s64 first)
+{
+	static struct spottimer_record rec[BATCH];
+	int got = 0, n, i;
+
+	while (got < MILLION + CRITICAL) {
+		n = readable_for(fd, 4 * PATIENCE) ?
+			read_records(fd, rec, BATCH) : -ETIME;
+		if (n < 0)
+			return "they do not come";
+		if (now() < first)
+			return "early";
+		for (i = 0; i < n; i++, got++) {
+			bool critical = got < CRITICAL;
+
+			if ((int)rec[i].key != got - CRITICAL +
+					       critical * (CRITICAL + MILLION))
+				return critical ? "critical ones wait" :
+						  "out of order";
+		}
+	}
+	return nothing(fd) ? "" : "too many";
+}
+
+FIXTURE(bucket) {
+	int fd;
+	__s64 first;
+	struct pass_counts before;
+	long long budget, budget_ns;
+};
+
+FIXTURE_VARIANT(bucket) {
+	bool by_time;
+};
+
+FIXTURE_VARIANT_ADD(bucket, by_timers) {
+	.by_time = false,
+};
+
+FIXTURE_VARIANT_ADD(bucket, by_time) {
+	.by_time = true,
+};
+
+FIXTURE_SETUP(bucket)
+{
+	int tries = 5, ret;
+
+	self->budget = read_param("budget");
+	self->budget_ns = read_param("budget_ns");
+	ASSERT_LT(0, self->budget);
+	ASSERT_LT(0, self->budget_ns);
+	ASSERT_EQ(0, stay_on_cpu(0));
+	do {
+		self->fd = spot_open(O_NONBLOCK);
+		ASSERT_LE(0, self->fd);
+		self->before = pass_counts();
+		ret = fill_a_bucket(self->fd, &self->first);
+		ASSERT_LE(0, ret);
+		if (!ret)
+			close(self->fd);
+	} while (!ret && --tries);
+	ASSERT_EQ(1, ret);
+}
+
+FIXTURE_TEARDOWN(bucket)
+{
+	EXPECT_EQ(0, write_param("budget", self->budget));
+	EXPECT_EQ(0, write_param("budget_ns", self->budget_ns));
+	close(self->fd);
+}
+
+/*
+ * Once only the number of timers ends a pass, once only its time. The number is
+ * such that a pass which keeps to it is the largest so far: the counter is a
+ * maximum of all time.
+ */
+TEST_F_TIMEOUT(bucket, a9_no_pass_takes_more_than_its_budget, 300)
+{
+	long long budget = self->before.max + 500;
+	struct pass_counts after;
+
+	if (variant->by_time)
+		budget = 1000000;
+	ASSERT_EQ(0, write_param("budget", budget));
+	ASSERT_EQ(0, write_param("budget_ns", variant->by_time ? 10000 :
+						100000000));
+	ASSERT_STREQ("", read_million(self->fd, self->first));
+	after = pass_counts();
+	TH_LOG("%lld passes, %lld timers moved or expired, largest pass %lld, longest pass %lld ns",
+	       after.passes - self->before.passes,
+	       after.entries - self->before.entries, after.max,
+	       counter("pass_max_ns"));
+	/* each was moved down at least once, and expired once */
+	EXPECT_LE(2 * MILLION, after.entries - self->before.entries);
+	if (variant->by_time) {
+		/* all in ten passes of 10 us each? no machine is so fast */
+		EXPECT_LT(10, after.passes - self->before.passes);
+		EXPECT_LT(after.max, MILLION);
+	} else {
+		EXPECT_LE(budget, after.max);
+		/* moved and expired, they come on top of one pass */
+		EXPECT_GE(budget + 2 * CRITICAL, after.max);
+	}
 }
 
 TEST_F_TIMEOUT(million, h5_closing_the_file_ends_them, 300)
