@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Registering: due times, keys and generations, batches, order, limits.
+ * Registering: due times, keys and generations, batches, order.
  * A name begins with the clause of the contract that the test is about.
  */
 #include "spottimer_test.h"
-
-#include <assert.h>
-
-/* The interface has no holes and does not differ on 32 bits. */
-#define WHOLE(type) static_assert(sizeof(struct type) % 8 == 0, #type)
-
-WHOLE(spottimer_info);
-WHOLE(spottimer_batch);
-WHOLE(spottimer_register);
-WHOLE(spottimer_cancel);
-WHOLE(spottimer_complete);
-WHOLE(spottimer_lease);
-WHOLE(spottimer_query);
-WHOLE(spottimer_record);
 
 /*
  * A. Due times
@@ -90,7 +76,7 @@ TEST_F(ctx, a3_a_tick_is_never_early)
 	}
 }
 
-TEST_F(ctx, a3_case36_a_time_that_is_past_is_due_at_the_next_tick)
+TEST_F(ctx, a3_case8_case36_a_time_that_is_past_is_due_at_the_next_tick)
 {
 	const __s64 past[] = { 0, 1, now() - SEC, now() };
 	struct spottimer_register reg;
@@ -110,7 +96,7 @@ TEST_F(ctx, a3_case36_a_time_that_is_past_is_due_at_the_next_tick)
 	EXPECT_TICK(rec, 1, reg.generation, 1, 1);
 }
 
-TEST_F(ctx, a6_a_time_at_the_end_of_time_is_accepted_and_never_due)
+TEST_F(ctx, a6_case8_a_time_at_the_end_of_time_is_accepted_and_never_due)
 {
 	struct spottimer_register reg;
 	struct spottimer_query q;
@@ -769,185 +755,8 @@ TEST_F(ctx, query_a_timer_after_its_last_tick)
 }
 
 /*
- * H. Limits. The parameters are put back in the end.
+ * H. Storms
  */
-
-FIXTURE(limits) {
-	int fd;
-	long long max_timers;
-	long long max_user_timers;
-};
-
-FIXTURE_SETUP(limits)
-{
-	self->max_timers = read_param("max_timers");
-	ASSERT_LT(0, self->max_timers);
-	self->max_user_timers = read_param("max_user_timers");
-	ASSERT_LT(0, self->max_user_timers);
-	self->fd = spot_open(O_NONBLOCK);
-	ASSERT_LE(0, self->fd);
-}
-
-FIXTURE_TEARDOWN(limits)
-{
-	EXPECT_EQ(0, write_param("max_timers", self->max_timers));
-	EXPECT_EQ(0, write_param("max_user_timers", self->max_user_timers));
-	close(self->fd);
-}
-
-TEST_F(limits, h3_case32_a_timer_beyond_the_limit_of_a_file_is_refused)
-{
-	struct spottimer_register reg = timer_once(3, HOUR);
-	struct spottimer_record rec;
-	__u64 first;
-	int other;
-
-	ASSERT_EQ(0, write_param("max_timers", 2));
-	first = arm_once(self->fd, 1, 30 * MSEC, 0);
-	ASSERT_NE(0, first);
-	ASSERT_NE(0, arm_once(self->fd, 2, HOUR, 0));
-	EXPECT_EQ(-ENOSPC, spot_register(self->fd, &reg));
-	EXPECT_EQ(-ENOENT, query(self->fd, 3, 0).error);
-
-	/* those there keep working */
-	ASSERT_EQ(0, take(self->fd, &rec));
-	EXPECT_TICK(rec, 1, first, 1, 1);
-
-	/* each end makes room at once: the last tick's, and a cancel */
-	EXPECT_NE(0, arm_once(self->fd, 3, HOUR, 0));
-	EXPECT_EQ(0, arm_once(self->fd, 4, HOUR, 0));
-	ASSERT_EQ(0, cancel(self->fd, 3, 0, 0).error);
-	EXPECT_NE(0, arm_once(self->fd, 4, HOUR, 0));
-
-	/* another file has its own */
-	other = spot_open(0);
-	ASSERT_LE(0, other);
-	EXPECT_NE(0, arm_once(other, 1, HOUR, 0));
-	close(other);
-}
-
-TEST_F(limits, h3_at_the_limit_a_timer_may_still_be_replaced)
-{
-	ASSERT_EQ(0, write_param("max_timers", 2));
-	ASSERT_NE(0, arm_once(self->fd, 1, HOUR, 0));
-	ASSERT_NE(0, arm_once(self->fd, 2, HOUR, 0));
-	EXPECT_NE(0, arm_once(self->fd, 1, HOUR, 0));
-	EXPECT_NE(0, arm_once(self->fd, 2, HOUR, SPOTTIMER_REG_REARM));
-}
-
-TEST_F(limits, h3_in_a_batch_only_those_beyond_the_limit_are_refused)
-{
-	struct spottimer_register reg[5];
-	int i;
-
-	ASSERT_EQ(0, write_param("max_timers", 3));
-	for (i = 0; i < 5; i++)
-		reg[i] = timer_once(i, HOUR);
-	ASSERT_EQ(5, spot_batch(self->fd, SPOTTIMER_IOC_REGISTER, reg, 5,
-				sizeof(reg[0])));
-	for (i = 0; i < 5; i++)
-		EXPECT_EQ(i < 3 ? 0 : -ENOSPC, reg[i].error);
-}
-
-TEST_F(limits, h3_a_timer_beyond_the_limit_of_a_user_is_refused)
-{
-	struct spottimer_register reg = timer_once(1, HOUR);
-	int other = spot_open(0);
-
-	ASSERT_LE(0, other);
-	ASSERT_EQ(0, write_param("max_user_timers", 3));
-	ASSERT_NE(0, arm_once(self->fd, 1, HOUR, 0));
-	ASSERT_NE(0, arm_once(self->fd, 2, HOUR, 0));
-	ASSERT_NE(0, arm_once(other, 2, HOUR, 0));
-	EXPECT_EQ(-ENOSPC, spot_register(other, &reg));
-	ASSERT_EQ(0, cancel(self->fd, 1, 0, 0).error);
-	EXPECT_EQ(0, spot_register(other, &reg));
-	EXPECT_EQ(0, arm_once(self->fd, 1, HOUR, 0));
-
-	/* closing a file gives back what it held */
-	close(other);
-	EXPECT_NE(0, arm_once(self->fd, 1, HOUR, 0));
-	EXPECT_NE(0, arm_once(self->fd, 3, HOUR, 0));
-	EXPECT_EQ(0, arm_once(self->fd, 4, HOUR, 0));
-}
-
-TEST_F(limits, h3_a_user_may_hold_as_many_as_the_limit_says)
-{
-	enum { LIMIT = 2048, FILES = 8 };
-	static struct spottimer_register reg[LIMIT];
-	int fd[FILES], i;
-
-	/* one in each of some files, and the rest in one */
-	ASSERT_EQ(0, write_param("max_user_timers", LIMIT));
-	for (i = 0; i < FILES; i++) {
-		fd[i] = spot_open(0);
-		ASSERT_LE(0, fd[i]);
-		EXPECT_NE(0, arm_once(fd[i], 1, HOUR, 0));
-	}
-	for (i = 0; i < LIMIT - FILES; i++)
-		reg[i] = timer_once(i, HOUR);
-	ASSERT_EQ(LIMIT - FILES, spot_batch(self->fd, SPOTTIMER_IOC_REGISTER,
-					    reg, LIMIT - FILES,
-					    sizeof(reg[0])));
-	EXPECT_EQ(0, reg[LIMIT - FILES - 1].error);
-	EXPECT_EQ(0, arm_once(fd[0], 2, HOUR, 0));
-	for (i = 0; i < FILES; i++)
-		close(fd[i]);
-}
-
-TEST_F(limits, e3_h3_case23_ten_cancelled_in_their_due_tick_count_once)
-{
-	enum { N = 10 };
-	struct spottimer_register reg[N];
-	struct spottimer_cancel c[N];
-	int other = spot_open(0), round, i;
-
-	ASSERT_LE(0, other);
-	ASSERT_EQ(0, write_param("max_timers", N));
-	ASSERT_EQ(0, write_param("max_user_timers", N));
-	for (round = 0; round < 100; round++) {
-		__s64 due = now() + 3 * MSEC;
-
-		memset(c, 0, sizeof(c));
-		for (i = 0; i < N; i++) {
-			reg[i] = timer_every(i, due, round % 2 * MSEC);
-			c[i].key = i;
-		}
-		ASSERT_EQ(N, spot_batch(self->fd, SPOTTIMER_IOC_REGISTER, reg,
-					N, sizeof(reg[0])));
-		/* shortly before, while and after they become ready */
-		sleep_until(due + (round % 8 - 3) * MSEC / 4);
-		ASSERT_EQ(N, spot_batch(self->fd, SPOTTIMER_IOC_CANCEL, c, N,
-					sizeof(c[0])));
-		for (i = 0; i < N; i++) {
-			ASSERT_EQ(0, reg[i].error);
-			ASSERT_EQ(0, c[i].error);
-			ASSERT_EQ(1, c[i].cancelled);
-		}
-		ASSERT_EQ(0, read_fdinfo(self->fd, "registered"));
-		ASSERT_EQ(0, read_fdinfo(self->fd, "pending"));
-		ASSERT_EQ(0, read_fdinfo(self->fd, "ready"));
-		ASSERT_FALSE(readable(self->fd));
-	}
-	/* below 0 would be room for more than the limits */
-	for (i = 0; i < N; i++)
-		ASSERT_NE(0, arm_once(self->fd, i, HOUR, 0));
-	EXPECT_EQ(0, arm_once(self->fd, N, HOUR, 0));
-	EXPECT_EQ(0, arm_once(other, N, HOUR, 0));
-	EXPECT_EQ(N, read_fdinfo(self->fd, "registered"));
-	close(other);
-}
-
-TEST_F(limits, h3_info_tells_the_limits)
-{
-	struct spottimer_info info;
-
-	ASSERT_EQ(0, write_param("max_timers", 12345));
-	ASSERT_EQ(0, write_param("max_user_timers", 54321));
-	ASSERT_EQ(0, spot_info(self->fd, &info));
-	EXPECT_EQ(12345, info.max_timers);
-	EXPECT_EQ(54321, info.max_user_timers);
-}
 
 TEST_F(ctx, h4_a_period_below_the_wheel_tick_is_merged)
 {

@@ -517,6 +517,24 @@ static inline int scaled(int n)
 	return value && atoi(value) > 0 ? n / atoi(value) : n;
 }
 
+/* The number behind @name in a file, or that with which it begins. */
+static inline long long file_number(const char *path, const char *name)
+{
+	FILE *file = fopen(path, "r");
+	long long value = -1;
+	char line[160];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, name, strlen(name)))
+			continue;
+		if (sscanf(line + strlen(name), "%lld", &value) == 1)
+			break;
+	}
+	if (file)
+		fclose(file);
+	return value;
+}
+
 /*
  * The usual fixture: one open, non-blocking file.
  */
