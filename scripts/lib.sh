@@ -105,6 +105,11 @@ need_compiler() {
 	need gcc:gcc /usr/include/stdio.h:libc6-dev make:make
 }
 
+# For programs of 32 bits, too.
+need_compiler_32() {
+	need /usr/lib32/libc.a:libc6-dev-i386 /usr/include/asm:gcc-multilib
+}
+
 # What building a whole kernel takes, beyond a module.
 need_kernel_tools() {
 	need_compiler
