@@ -11,7 +11,6 @@
 
 #include <assert.h>
 #include <linux/capability.h>
-#include <sys/prctl.h>
 
 /*
  * The layout: programs of 32 and of 64 bits, and those that were built long ago,

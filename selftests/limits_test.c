@@ -844,7 +844,11 @@ TEST_F_TIMEOUT(memory, h3_those_who_wait_are_charged, 120)
  * there is none that it may; then memory is refused.
  */
 
-enum { ROOM = 1 << 20, WAITERS = 1000 };
+/*
+ * There are so many timers that with a few more the table should grow, and for
+ * that there is no room at all: that is no error, and not to be insisted on.
+ */
+enum { ROOM = 1 << 20, WAITERS = 1000, FIRST = 60000 };
 
 /* What the process in the group tells, in memory that is there already. */
 struct starved {
@@ -852,7 +856,7 @@ struct starved {
 	int unexpected;
 	int registered;
 	int granted;
-	int errors[4];
+	int refused;
 	int ticks;
 	int replaced;
 	pid_t waiter;
@@ -874,7 +878,7 @@ static void next_stage(struct starved *s)
 	__atomic_add_fetch(&s->stage, 1, __ATOMIC_RELEASE);
 }
 
-/* Register four at a time until one is refused. */
+/* Register four at a time until one is refused; others of the four need not. */
 static void starve(struct starved *s, int fd)
 {
 	struct spottimer_register reg[4];
@@ -887,12 +891,13 @@ static void starve(struct starved *s, int fd)
 			       sizeof(reg[0])) != 4)
 			s->unexpected++;
 		for (i = 0; i < 4; i++) {
-			s->errors[i] = reg[i].error;
 			s->registered += !reg[i].error;
+			s->refused += reg[i].error == -ENOMEM;
+			if (reg[i].error && reg[i].error != -ENOMEM)
+				s->unexpected++;
 		}
-		for (i = 0; i < 4; i++)
-			if (reg[i].error)
-				return;
+		if (s->refused || s->unexpected)
+			return;
 	}
 }
 
@@ -912,7 +917,7 @@ static void starved_run(struct starved *s)
 	if (join_group() || write_file("/proc/self/oom_score_adj", "-1000") ||
 	    start_handlers(fd, WAITERS) != WAITERS || !caller_start(&c) ||
 	    !arm_every(fd, 5000, 5 * MSEC, 0) ||
-	    arm_many(fd, 100000, 100100) != 100 || take(fd, &rec) ||
+	    arm_many(fd, 100000, 100000 + FIRST) != FIRST || take(fd, &rec) ||
 	    mlockall(MCL_CURRENT | MCL_FUTURE))
 		s->unexpected++;
 	next_stage(s);
@@ -1006,8 +1011,7 @@ TEST_F_TIMEOUT(memory, h2_h3_enomem_where_a_cgroup_has_no_more, 120)
 	TH_LOG("%d timers, %d owners, %d waits", s->registered, s->granted,
 	       s->waits);
 	EXPECT_EQ(0, s->unexpected);
-	/* of the last four some, the first ones, may have been accepted */
-	EXPECT_EQ(-ENOMEM, s->errors[3]);
+	EXPECT_LT(0, s->refused);
 	EXPECT_LT(ROOM / 2 / 136, s->registered);
 	EXPECT_GT(2 * ROOM / 128, s->registered);
 	EXPECT_EQ(20, s->ticks);
