@@ -423,7 +423,8 @@ static void spot_table_resize(struct spot_call *call, unsigned int objects)
 		return;
 	spot_table_settle(call);
 	table.bucket = kvcalloc(1UL << bits, sizeof(*table.bucket),
-				GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+				GFP_KERNEL_ACCOUNT | __GFP_NOWARN |
+				__GFP_RETRY_MAYFAIL);
 	if (table.bucket) {
 		spot_enter(call);
 		ctx->old = ctx->table;

@@ -116,12 +116,17 @@ enum { SHARERS = 10 };
  */
 static bool count_wake_ups(int fd, __s64 step, __s64 slack, struct wake_ups *w)
 {
-	__s64 round = 64 * read_param("tick_ns"), end;
+	__s64 round = 64 * 64 * read_param("tick_ns");
+	__s64 end = now() / round * round + round;
 	struct spottimer_register reg[SHARERS];
 	struct spottimer_record rec;
 	int i;
 
-	end = (now() + SEC + SHARERS * step) / round * round + round;
+	/* the very next such tick: no bucket that they are in begins before */
+	if (end - now() < SEC + SHARERS * step) {
+		sleep_until(end);
+		end += round;
+	}
 	w->passes = counter("passes");
 	w->spurious = counter("spurious");
 	for (i = 0; i < SHARERS; i++) {

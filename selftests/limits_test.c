@@ -197,6 +197,49 @@ TEST_F(limits, h3_a_user_may_hold_as_many_as_the_limit_says)
 		close(fd[i]);
 }
 
+TEST_F(limits, e3_h3_case23_ten_cancelled_in_their_due_tick_count_once)
+{
+	enum { N = 10 };
+	struct spottimer_register reg[N];
+	struct spottimer_cancel c[N];
+	int other = spot_open(0), round, i;
+
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, write_param("max_timers", N));
+	ASSERT_EQ(0, write_param("max_user_timers", N));
+	for (round = 0; round < 100; round++) {
+		__s64 due = now() + 3 * MSEC;
+
+		memset(c, 0, sizeof(c));
+		for (i = 0; i < N; i++) {
+			reg[i] = timer_every(i, due, round % 2 * MSEC);
+			c[i].key = i;
+		}
+		ASSERT_EQ(N, spot_batch(self->fd, SPOTTIMER_IOC_REGISTER, reg,
+					N, sizeof(reg[0])));
+		/* shortly before, while and after they become ready */
+		sleep_until(due + (round % 8 - 3) * MSEC / 4);
+		ASSERT_EQ(N, spot_batch(self->fd, SPOTTIMER_IOC_CANCEL, c, N,
+					sizeof(c[0])));
+		for (i = 0; i < N; i++) {
+			ASSERT_EQ(0, reg[i].error);
+			ASSERT_EQ(0, c[i].error);
+			ASSERT_EQ(1, c[i].cancelled);
+		}
+		ASSERT_EQ(0, read_fdinfo(self->fd, "registered"));
+		ASSERT_EQ(0, read_fdinfo(self->fd, "pending"));
+		ASSERT_EQ(0, read_fdinfo(self->fd, "ready"));
+		ASSERT_FALSE(readable(self->fd));
+	}
+	/* below 0 would be room for more than the limits */
+	for (i = 0; i < N; i++)
+		ASSERT_NE(0, arm_once(self->fd, i, HOUR, 0));
+	EXPECT_EQ(0, arm_once(self->fd, N, HOUR, 0));
+	EXPECT_EQ(0, arm_once(other, N, HOUR, 0));
+	EXPECT_EQ(N, read_fdinfo(self->fd, "registered"));
+	close(other);
+}
+
 TEST_F(limits, h3_info_tells_the_limits)
 {
 	struct spottimer_info info;

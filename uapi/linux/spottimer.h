@@ -25,7 +25,7 @@
  *   ENOMEM       out of memory
  *   ENOSPC       a limit on timers or owners is reached
  *   ENOTTY       unknown ioctl
- *   EOPNOTSUPP   known, but not supported here
+ *   EOPNOTSUPP   a clock that exists, but on which no timer can run here
  *   EPERM        SPOTTIMER_REG_CRITICAL without CAP_SYS_NICE
  *   ESTALE       a generation or an epoch that has been replaced; of a key that
  *                has a timer, any generation that is older
@@ -41,8 +41,9 @@
  * @features: 0; for what later kernels add
  * @tick_ns: length of a wheel tick in nanoseconds; a timer fires at the first
  *	wheel tick at or after its deadline
- * @max_timers: timers, and owners, that one context may hold; a timer that was
- *	replaced while its handler runs is not counted against it
+ * @max_timers: timers, and owners, that one context may hold; a key that has a
+ *	timer may be registered again beyond it, and what was replaced while its
+ *	handler runs counts until it ends
  * @max_user_timers: timers and owners that all contexts opened by one user may
  *	hold
  * @clocks: bit n is set where clock id n can be used
