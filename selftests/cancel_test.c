@@ -1052,7 +1052,7 @@ static void *race_read(void *arg)
 	return NULL;
 }
 
-TEST_F(ctx, e1_case22_two_threads_register_and_cancel_one_key)
+TEST_F_TIMEOUT(ctx, e1_case22_two_threads_register_and_cancel_one_key, 120)
 {
 	static struct race race;
 	pthread_t thread[3];
