@@ -5,7 +5,8 @@
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 .DEFAULT_GOAL := modules
-.PHONY: modules clean demo check lint harness kunit selftests debug help
+.PHONY: modules clean demo check lint harness kunit selftests debug kmemleak \
+	kcsan help
 
 modules:		## build spottimer.ko for the running kernel (KDIR= for another)
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
@@ -17,7 +18,7 @@ clean:			## remove what `make modules` and `make harness` have built
 demo:			## see it work in a virtual machine; no kernel build (CPUS=2 MEM=2G)
 	scripts/demo
 
-check:			## all of the tests below, and the demo; ends with one line
+check:			## the tests below but kcsan, and the demo; ends with one line
 	scripts/check
 
 lint:			## warnings on every kernel, sparse, checkpatch, shellcheck
@@ -33,7 +34,13 @@ selftests:		## the module on stock Debian kernels (KERNEL=6.1 or 6.12 for one)
 	scripts/selftests
 
 debug:			## KUnit and selftests on a kernel that looks for mistakes
-	scripts/debug
+	scripts/debug debug
+
+kmemleak:		## some selftests on that kernel, looking for lost memory
+	scripts/debug kmemleak
+
+kcsan:			## KUnit and selftests on a kernel that looks for data races
+	scripts/debug kcsan
 
 help:			## this list
 	@sed -n 's/^\([a-z]*\):\t*## /\1\t/p' $(MAKEFILE_LIST) | \

@@ -7,5 +7,7 @@
 
 dmesg -c >/dev/null
 insmod ./spottimer.ko || exit
-dmesg | sed -n 's/^\[[^]]*\] //; /^ *\(KTAP\|1\.\.\|ok \|not ok \|# \)/p'
-rmmod spottimer
+dmesg | sed -n 's/^\[[^]]*\] //; /^ *\(KTAP\|1\.\.\|ok \|not ok \|# \)/p' |
+	tee /tmp/results
+rmmod spottimer || exit
+grep -q '^ok ' /tmp/results && ! grep -q '^not ok ' /tmp/results
