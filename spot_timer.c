@@ -1353,7 +1353,12 @@ static void spot_engine_show_row(struct seq_file *m, const char *name,
 
 static u64 spot_get_stat(struct spot_cpu *cpu, unsigned int i)
 {
-	return READ_ONCE(((u64 *)&cpu->stats)[i]);
+	u64 value;
+
+	spin_lock_bh(&cpu->lock);
+	value = ((u64 *)&cpu->stats)[i];
+	spin_unlock_bh(&cpu->lock);
+	return value;
 }
 
 static u64 spot_get_hrtimers(struct spot_cpu *cpu, unsigned int arg)
@@ -1370,9 +1375,11 @@ static u64 spot_get_cascaded(struct spot_cpu *cpu, unsigned int arg)
 	unsigned int clock, i;
 	u64 n = 0;
 
+	spin_lock_bh(&cpu->lock);
 	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
 		for (i = 0; i < SPOT_NR_WHEELS; i++)
-			n += READ_ONCE(cpu->base[clock].wheel[i].cascaded);
+			n += cpu->base[clock].wheel[i].cascaded;
+	spin_unlock_bh(&cpu->lock);
 	return n;
 }
 
