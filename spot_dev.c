@@ -356,7 +356,7 @@ static void spot_table_insert(struct spot_ctx *ctx, struct spot_dev_timer *t)
 
 	t->next = *head;
 	*head = t;
-	ctx->objects++;
+	WRITE_ONCE(ctx->objects, ctx->objects + 1);
 }
 
 static void spot_table_remove(struct spot_ctx *ctx, struct spot_dev_timer *t)
@@ -366,7 +366,7 @@ static void spot_table_remove(struct spot_ctx *ctx, struct spot_dev_timer *t)
 	while (*link != t)
 		link = &(*link)->next;
 	*link = t->next;
-	ctx->objects--;
+	WRITE_ONCE(ctx->objects, ctx->objects - 1);
 }
 
 /* Move up to @n buckets of a resize that is under way. */
@@ -390,7 +390,7 @@ static void spot_table_move(struct spot_call *call, unsigned int n)
 	}
 	if (ctx->moved == 1U << ctx->old.bits) {
 		call->stale = ctx->old.bucket;
-		ctx->old.bucket = NULL;
+		WRITE_ONCE(ctx->old.bucket, NULL);
 	}
 }
 
