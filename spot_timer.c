@@ -1289,21 +1289,34 @@ static bool spot_cpu_drain(struct spot_cpu *from, enum spot_clock clock,
 	return entry;
 }
 
+static bool spot_cpu_empty(struct spot_cpu *cpu)
+{
+	unsigned int clock, i;
+
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		for (i = 0; i < SPOT_NR_WHEELS; i++)
+			if (spot_wheel_first(&cpu->base[clock].wheel[i]))
+				return false;
+	return true;
+}
+
 static int spot_cpu_dead(unsigned int n)
 {
 	struct spot_cpu *cpu = per_cpu(spot_cpus, n);
 	unsigned int clock, i;
 
-	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
-		struct spot_base *base = &cpu->base[clock];
+	/* a function that a pass calls may start its timer again, on any clock */
+	do {
+		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+			hrtimer_cancel(&cpu->base[clock].hrtimer);
+		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+			for (i = 0; i < SPOT_NR_WHEELS; i++)
+				while (spot_cpu_drain(cpu, clock, i))
+					cond_resched();
+	} while (!spot_cpu_empty(cpu));
 
-		/* also waits for a pass that runs on another CPU by now */
-		hrtimer_cancel(&base->hrtimer);
-		for (i = 0; i < SPOT_NR_WHEELS; i++)
-			while (spot_cpu_drain(cpu, clock, i))
-				cond_resched();
-		base->armed = KTIME_MAX;
-	}
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		cpu->base[clock].armed = KTIME_MAX;
 	cpu->hold = 0;
 	cpu->soon = KTIME_MAX;
 	return 0;
