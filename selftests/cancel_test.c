@@ -1179,7 +1179,7 @@ TEST_F_TIMEOUT(ctx, e5_case31_a_million_that_were_cancelled_leave_no_memory,
 	enum { N = 1000 };
 	static struct spottimer_register reg[N];
 	static struct spottimer_cancel c[N];
-	const int rounds = scaled(1000000) / N;
+	const int rounds = 1000000 / scale() / N;
 	long long memory = 0;
 	long slab = 0;
 	int i, k;

@@ -6,14 +6,6 @@
  */
 #include "spottimer_test.h"
 
-#include <sys/prctl.h>
-#include <sys/socket.h>
-
-static long long contexts(void)
-{
-	return file_number("/sys/module/spottimer/refcnt", "");
-}
-
 static bool wait_contexts(long long n)
 {
 	__s64 since = 0;
@@ -22,16 +14,6 @@ static bool wait_contexts(long long n)
 		if (!look_again(&since))
 			return false;
 	return true;
-}
-
-/* Should the test fail, its children are not to hold files any longer. */
-static pid_t fork_with_us(void)
-{
-	pid_t pid = fork();
-
-	if (!pid)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return pid;
 }
 
 /*
@@ -254,43 +236,6 @@ TEST_F(ends, h5_a_process_ends_with_timers_in_all_states)
 /*
  * Several references: the context lives as long as one of them.
  */
-
-static int send_fd(int sock, int fd)
-{
-	char control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec iov = { "x", 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	return sendmsg(sock, &msg, 0) == 1 ? 0 : -errno;
-}
-
-static int receive_fd(int sock)
-{
-	char control[CMSG_SPACE(sizeof(int))], byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd;
-
-	if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&msg))
-		return -1;
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
-	return fd;
-}
 
 /* A process that opens a busy file, sends it, and does no more. */
 static pid_t busy_sender(int sock)

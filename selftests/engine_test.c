@@ -3,36 +3,9 @@
  * What the engine costs, as the counters in debugfs show it, and what an open
  * file tells in its fdinfo. No other timers are about while this runs.
  */
-#include "counters.h"
+#include "spottimer_test.h"
 
 #include <dirent.h>
-
-static long long fd_number(int fd, const char *name)
-{
-	char path[40];
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	return read_number(path, name);
-}
-
-/* Register @n timers with keys from @key on. Returns how many it did. */
-static int register_many(int fd, __u64 key, int n, __s64 delay, __s64 period)
-{
-	struct spottimer_register reg[500];
-	int done = 0, i;
-
-	while (done < n) {
-		for (i = 0; i < (int)ARRAY_LEN(reg) && done + i < n; i++) {
-			reg[i] = timer_once(key + done + i, delay + i * 1000);
-			reg[i].period = period;
-		}
-		if (spot_batch(fd, SPOTTIMER_IOC_REGISTER, reg, i,
-			       sizeof(reg[0])) != i || reg[0].error)
-			break;
-		done += i;
-	}
-	return done;
-}
 
 /* Kernel threads with "spot" in their names; they have no command line. */
 static int count_threads(void)
@@ -188,12 +161,15 @@ TEST_F(ctx, a11_many_timers_need_one_hrtimer_per_cpu_and_no_thread)
 {
 	enum { N = 20000 };
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct spottimer_register reg = timer_once(0, 30 * SEC);
 	cpu_set_t set;
 	int cpu, done = 0;
 
+	reg.period = SEC;
 	for (cpu = 0; cpu < cpus; cpu++) {
 		ASSERT_EQ(0, stay_on_cpu(cpu));
-		done += register_many(self->fd, done, N / cpus, 30 * SEC, SEC);
+		reg.key = done;
+		done += register_many(self->fd, reg, N / cpus, 1000);
 	}
 	ASSERT_EQ(N / cpus * cpus, done);
 	CPU_ZERO(&set);
@@ -202,7 +178,7 @@ TEST_F(ctx, a11_many_timers_need_one_hrtimer_per_cpu_and_no_thread)
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(set), &set));
 	EXPECT_EQ(cpus, counter("hrtimers"));
 	EXPECT_EQ(0, count_threads());
-	EXPECT_EQ(done, fd_number(self->fd, "pending"));
+	EXPECT_EQ(done, read_fdinfo(self->fd, "pending"));
 }
 
 TEST_F(ctx, a11_many_files_need_no_more)
@@ -367,14 +343,14 @@ TEST_F(ctx, j1_what_goes_in_comes_out)
 	int i;
 
 	ASSERT_LE(0, started);
-	ASSERT_EQ(N, register_many(self->fd, 0, N, HOUR, 0));
+	ASSERT_EQ(N, register_many(self->fd, timer_once(0, HOUR), N, 0));
 	for (i = 0; i < CANCELLED; i++)
 		ASSERT_EQ(0, cancel(self->fd, i, 0, 0).error);
 	EXPECT_EQ(N, counter("started") - started);
 	EXPECT_EQ(CANCELLED, counter("cancelled") - cancelled);
 	EXPECT_EQ(0, counter("ready") - ready);
 
-	ASSERT_EQ(N, register_many(self->fd, N, N, 0, 0));
+	ASSERT_EQ(N, register_many(self->fd, timer_once(N, 0), N, 1000));
 	ASSERT_EQ(N, take_all(self->fd, rec, N));
 	EXPECT_EQ(N, counter("ready") - ready);
 }
@@ -397,19 +373,19 @@ TEST_F(ctx, j3_fdinfo_counts_timers_by_state)
 	ASSERT_NE(0, arm_once(self->fd, 4, HOUR, 0));
 	ASSERT_NE(0, arm_once(self->fd, 5, 2 * HOUR, 0));
 
-	EXPECT_EQ(6, fd_number(self->fd, "registered"));
-	EXPECT_EQ(3, fd_number(self->fd, "pending"));
-	EXPECT_EQ(1, fd_number(self->fd, "ready"));
-	EXPECT_EQ(2, fd_number(self->fd, "running"));
-	EXPECT_EQ(1, fd_number(self->fd, "owners"));
-	EXPECT_LT(HOUR / 2, fd_number(self->fd, "next"));
-	EXPECT_GE(HOUR, fd_number(self->fd, "next"));
+	EXPECT_EQ(6, read_fdinfo(self->fd, "registered"));
+	EXPECT_EQ(3, read_fdinfo(self->fd, "pending"));
+	EXPECT_EQ(1, read_fdinfo(self->fd, "ready"));
+	EXPECT_EQ(2, read_fdinfo(self->fd, "running"));
+	EXPECT_EQ(1, read_fdinfo(self->fd, "owners"));
+	EXPECT_LT(HOUR / 2, read_fdinfo(self->fd, "next"));
+	EXPECT_GE(HOUR, read_fdinfo(self->fd, "next"));
 
 	ASSERT_EQ(0, cancel(self->fd, 4, 0, 0).error);
 	ASSERT_EQ(0, complete(self->fd, 1, 0, 0));
-	EXPECT_EQ(4, fd_number(self->fd, "registered"));
-	EXPECT_EQ(2, fd_number(self->fd, "pending"));
-	EXPECT_EQ(1, fd_number(self->fd, "running"));
+	EXPECT_EQ(4, read_fdinfo(self->fd, "registered"));
+	EXPECT_EQ(2, read_fdinfo(self->fd, "pending"));
+	EXPECT_EQ(1, read_fdinfo(self->fd, "running"));
 }
 
 TEST_HARNESS_MAIN

@@ -38,30 +38,20 @@ FIXTURE(fault) {
 /* of this thread: at which place to fail, and whether to run out of memory */
 static int nth_fd, short_fd;
 
-static bool write_text(const char *path, const char *text)
-{
-	ssize_t len = strlen(text);
-	int fd = open(path, O_WRONLY);
-	bool done = fd >= 0 && write(fd, text, len) == len;
-
-	close(fd);
-	return done;
-}
-
 /* Faults for all that asks, but only of who wants them, and not a word about it. */
 static bool may_inject(void)
 {
 	nth_fd = open("/proc/thread-self/fail-nth", O_RDWR);
 	short_fd = open("/proc/thread-self/make-it-fail", O_WRONLY);
 	return nth_fd >= 0 && short_fd >= 0 &&
-	       write_text(FAULTS "failslab/task-filter", "Y") &&
-	       write_text(FAULTS "failslab/probability", "100") &&
-	       write_text(FAULTS "failslab/ignore-gfp-wait", "N") &&
-	       write_text(FAULTS "failslab/verbose", "0") &&
-	       write_text(FAULTS "fail_page_alloc/ignore-gfp-wait", "N") &&
-	       write_text(FAULTS "fail_page_alloc/min-order", "0") &&
-	       write_text(FAULTS "fail_page_alloc/verbose", "0") &&
-	       write_text(FAULTS "fail_usercopy/verbose", "0");
+	       !write_file(FAULTS "failslab/task-filter", "Y") &&
+	       !write_file(FAULTS "failslab/probability", "100") &&
+	       !write_file(FAULTS "failslab/ignore-gfp-wait", "N") &&
+	       !write_file(FAULTS "failslab/verbose", "0") &&
+	       !write_file(FAULTS "fail_page_alloc/ignore-gfp-wait", "N") &&
+	       !write_file(FAULTS "fail_page_alloc/min-order", "0") &&
+	       !write_file(FAULTS "fail_page_alloc/verbose", "0") &&
+	       !write_file(FAULTS "fail_usercopy/verbose", "0");
 }
 
 FIXTURE_SETUP(fault)
@@ -114,8 +104,8 @@ static void shortage_from(unsigned int bytes)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", bytes);
-	if (!write_text(FAULTS "failslab/space", text) ||
-	    !write_text(FAULTS "failslab/times", FAULTS_LEFT) ||
+	if (write_file(FAULTS "failslab/space", text) ||
+	    write_file(FAULTS "failslab/times", FAULTS_LEFT) ||
 	    pwrite(short_fd, "1", 1, 0) != 1)
 		abort();
 }
@@ -147,25 +137,6 @@ struct snapshot {
 	int registered, owners, states[5];
 };
 
-/* The number that stands behind @name in the fdinfo; -1 if there is none. */
-static int counted(int fd, const char *name)
-{
-	char path[40], line[100];
-	int value = -1;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	file = fopen(path, "r");
-	if (!file)
-		return -1;
-	while (fgets(line, sizeof(line), file))
-		if (!strncmp(line, name, strlen(name)) &&
-		    sscanf(line + strlen(name), ":%d", &value) == 1)
-			break;
-	fclose(file);
-	return value;
-}
-
 static void look(int fd, struct snapshot *s)
 {
 	static const char * const state[] = {
@@ -187,10 +158,10 @@ static void look(int fd, struct snapshot *s)
 	for (i = 0; i < (int)ARRAY_LEN(s->lease); i++)
 		s->lease[i] = lease_renew(fd, OWNER, i + 1, HOUR);
 	s->readable = readable(fd);
-	s->registered = counted(fd, "registered");
-	s->owners = counted(fd, "owners");
+	s->registered = read_fdinfo(fd, "registered");
+	s->owners = read_fdinfo(fd, "owners");
 	for (i = 0; i < (int)ARRAY_LEN(state); i++)
-		s->states[i] = counted(fd, state[i]);
+		s->states[i] = read_fdinfo(fd, state[i]);
 }
 
 /* How many timers the user may still have. They are registered for that. */
@@ -359,7 +330,7 @@ TEST_F(fault, h2_register)
 static bool is_replaced(int fd)
 {
 	return reg.generation > generation && is_registered(fd) &&
-	       counted(fd, "registered") == 1;
+	       read_fdinfo(fd, "registered") == 1;
 }
 
 TEST_F(fault, b2_h2_replace_while_pending)
@@ -407,7 +378,7 @@ static bool is_batch_registered(int fd)
 	for (i = 0; i < BATCH; i++)
 		if (!state_is(fd, i, SPOTTIMER_PENDING))
 			return false;
-	return counted(fd, "registered") == BATCH;
+	return read_fdinfo(fd, "registered") == BATCH;
 }
 
 TEST_F(fault, f6_h2_register_a_batch)
@@ -606,7 +577,7 @@ static bool many_have_ended(int fd)
 	for (i = 0; i < 5; i++)
 		if (!state_is(fd, i, SPOTTIMER_ENDED))
 			return false;
-	return nothing(fd) && !counted(fd, "registered");
+	return nothing(fd) && !read_fdinfo(fd, "registered");
 }
 
 TEST_F(fault, e7_h2_cancel_all)
@@ -749,14 +720,14 @@ static int call_forget(int fd)
 
 static bool epoch_1_lives(int fd)
 {
-	return !lease_renew(fd, OWNER, 1, HOUR) && counted(fd, "owners") == 1;
+	return !lease_renew(fd, OWNER, 1, HOUR) && read_fdinfo(fd, "owners") == 1;
 }
 
 static bool epoch_2_lives(int fd)
 {
 	return !lease_renew(fd, OWNER, 2, HOUR) &&
 	       lease_renew(fd, OWNER, 1, HOUR) == -ESTALE &&
-	       counted(fd, "owners") == 1;
+	       read_fdinfo(fd, "owners") == 1;
 }
 
 static bool is_replaced_by_epoch_2(int fd)
@@ -783,7 +754,7 @@ static bool is_revoked(int fd)
 
 static bool is_forgotten(int fd)
 {
-	return !counted(fd, "owners") && has_ended(fd) &&
+	return !read_fdinfo(fd, "owners") && has_ended(fd) &&
 	       !lease_grant(fd, OWNER, 1, HOUR);
 }
 
@@ -935,7 +906,7 @@ static bool batch_was_read(int fd)
 			return false;
 		seen[records[i].key] = true;
 	}
-	return got == BATCH && nothing(fd) && !counted(fd, "registered");
+	return got == BATCH && nothing(fd) && !read_fdinfo(fd, "registered");
 }
 
 TEST_F(fault, f2_f6_h2_read_many)

@@ -5,7 +5,7 @@
  * SPOT_HOTPLUG_SECONDS on the kernel's command line makes the longest of them
  * go on for that long.
  */
-#include "counters.h"
+#include "spottimer_test.h"
 
 #define TIMERS		4000
 #define PERIOD		(50 * MSEC)
@@ -16,51 +16,16 @@ static struct {
 	bool checked;
 } timers[TIMERS];
 
-static bool set_cpu_online(int cpu, int online)
-{
-	char path[60];
-	bool done;
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online",
-		 cpu);
-	fd = open(path, O_WRONLY);
-	done = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
-	close(fd);
-	return done;
-}
-
-static bool set_online(int online)
-{
-	return set_cpu_online(1, online);
-}
-
-static bool run_on(int cpu)
-{
-	return !stay_on_cpu(cpu);
-}
-
 /* Register keys @from to @to, the first ticks from @first on, @step apart. */
 static bool register_range(int fd, int from, int to, __s64 first, __s64 step,
 			   __s64 period)
 {
-	struct spottimer_register reg[500];
+	int i;
 
-	while (from < to) {
-		int n = 0;
-
-		for (; n < (int)ARRAY_LEN(reg) && from + n < to; n++) {
-			timers[from + n].first = first + n * step;
-			reg[n] = timer_every(from + n, timers[from + n].first,
-					     period);
-		}
-		if (spot_batch(fd, SPOTTIMER_IOC_REGISTER, reg, n,
-			       sizeof(reg[0])) != n || reg[n - 1].error)
-			return false;
-		from += n;
-		first += n * step;
-	}
-	return true;
+	for (i = from; i < to; i++)
+		timers[i].first = first + (i - from) * step;
+	return register_many(fd, timer_every(from, first, period), to - from,
+			     step) == to - from;
 }
 
 /* Whether @rec is the next one of its timer, and not too early. */
@@ -110,7 +75,7 @@ FIXTURE_SETUP(hotplug)
 
 FIXTURE_TEARDOWN(hotplug)
 {
-	set_online(1);
+	set_online(1, 1);
 	close(self->fd);
 }
 
@@ -119,11 +84,11 @@ TEST_F(hotplug, a12_timers_of_a_cpu_that_went_come_once_and_in_time)
 	struct spottimer_record rec;
 	int got = 0, n;
 
-	ASSERT_TRUE(run_on(1));
+	ASSERT_EQ(0, stay_on_cpu(1));
 	ASSERT_TRUE(register_range(self->fd, 0, TIMERS, now() + 300 * MSEC,
 				   200000, 0));
-	ASSERT_TRUE(run_on(0));
-	ASSERT_TRUE(set_online(0));
+	ASSERT_EQ(0, stay_on_cpu(0));
+	ASSERT_TRUE(set_online(1, 0));
 	while (got < TIMERS) {
 		n = read_following(self->fd, 0);
 		ASSERT_LE(0, n);
@@ -140,11 +105,11 @@ TEST_F(hotplug, a12_far_timers_of_a_cpu_that_went_are_kept)
 	static const __s64 delay[] = { 1, 60, 3600, 86400, 400 * 86400LL };
 	unsigned int i;
 
-	ASSERT_TRUE(run_on(1));
+	ASSERT_EQ(0, stay_on_cpu(1));
 	for (i = 0; i < ARRAY_LEN(delay); i++)
 		ASSERT_NE(0, arm_once(self->fd, i, delay[i] * SEC, 0));
-	ASSERT_TRUE(run_on(0));
-	ASSERT_TRUE(set_online(0));
+	ASSERT_EQ(0, stay_on_cpu(0));
+	ASSERT_TRUE(set_online(1, 0));
 	for (i = 1; i < ARRAY_LEN(delay); i++) {
 		struct spottimer_query q = query(self->fd, i, 0);
 
@@ -161,15 +126,15 @@ TEST_F(hotplug, a12_case20_a_cpu_that_comes_back_knows_the_time)
 	struct spottimer_record rec[2];
 	__s64 first;
 
-	ASSERT_TRUE(run_on(1));
+	ASSERT_EQ(0, stay_on_cpu(1));
 	ASSERT_NE(0, arm_once(self->fd, 0, HOUR, 0));
-	ASSERT_TRUE(run_on(0));
-	ASSERT_TRUE(set_online(0));
+	ASSERT_EQ(0, stay_on_cpu(0));
+	ASSERT_TRUE(set_online(1, 0));
 	sleep_until(now() + 300 * MSEC);
-	ASSERT_TRUE(set_online(1));
+	ASSERT_TRUE(set_online(1, 1));
 
 	ASSERT_NE(0, arm_once(self->fd, 1, 3 * SEC, 0));
-	ASSERT_TRUE(run_on(1));
+	ASSERT_EQ(0, stay_on_cpu(1));
 	first = now() + 20 * MSEC;
 	ASSERT_NE(0, arm_once(self->fd, 2, 20 * MSEC, 0));
 	ASSERT_EQ(0, take(self->fd, &rec[0]));
@@ -184,8 +149,8 @@ static void *come_and_go(void *stop)
 	intptr_t changes = 0;
 
 	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED)) {
-		changes += set_online(0);
-		changes += set_online(1);
+		changes += set_online(1, 0);
+		changes += set_online(1, 1);
 	}
 	return (void *)changes;
 }
@@ -199,16 +164,16 @@ TEST_F(hotplug, a12_repeating_timers_go_on_while_cpus_come_and_go)
 	__s64 end;
 	int n, i;
 
-	ASSERT_TRUE(run_on(1));
+	ASSERT_EQ(0, stay_on_cpu(1));
 	ASSERT_TRUE(register_range(self->fd, 0, TIMERS / 2, now() + PERIOD,
 				   10000, PERIOD));
-	ASSERT_TRUE(run_on(0));
+	ASSERT_EQ(0, stay_on_cpu(0));
 	ASSERT_TRUE(register_range(self->fd, TIMERS / 2, TIMERS, now() + PERIOD,
 				   10000, PERIOD));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, come_and_go, &stop));
 	for (end = now() + 4 * SEC, i = 0; now() < end; i++) {
 		/* fails while that CPU is away */
-		run_on(i % 2);
+		stay_on_cpu(i % 2);
 		n = read_following(self->fd, PERIOD);
 		EXPECT_LE(0, n);
 		if (n < 0)
@@ -364,12 +329,12 @@ static void *shuffle_cpus(void *arg)
 
 	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
 		cpu = 1 + rand_r(&random) % (s->cpus - 1);
-		s->changes += set_cpu_online(cpu, offline >> cpu & 1);
+		s->changes += set_online(cpu, offline >> cpu & 1);
 		offline ^= 1ULL << cpu;
 		usleep(rand_r(&random) % 20000);
 	}
 	for (cpu = 1; cpu < s->cpus; cpu++)
-		set_cpu_online(cpu, 1);
+		set_online(cpu, 1);
 	return NULL;
 }
 
@@ -391,13 +356,13 @@ TEST_F_TIMEOUT(hotplug, a12_a_crowd_while_cpus_come_and_go_at_random, 600)
 	for (i = 0; i < CROWD; i += n) {
 		for (n = 0; n < CROWD_BATCH && i + n < CROWD; n++)
 			key[n] = i + n;
-		run_on(rand() % shuffle.cpus);
+		stay_on_cpu(rand() % shuffle.cpus);
 		ASSERT_TRUE(crowd_register(self->fd, key, n));
 	}
 	ASSERT_EQ(0, pthread_create(&thread, NULL, shuffle_cpus, &shuffle));
 	for (end = now() + seconds * SEC; !wrong && now() < end;) {
 		/* fails while that CPU is away */
-		run_on(rand() % shuffle.cpus);
+		stay_on_cpu(rand() % shuffle.cpus);
 		wrong = crowd_read(self->fd, true, &came);
 	}
 	__atomic_store_n(&shuffle.stop, true, __ATOMIC_RELAXED);

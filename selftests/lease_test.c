@@ -6,7 +6,7 @@
  * near only when all is prepared: however slow the machine, nothing runs out
  * before its time.
  */
-#include "counters.h"
+#include "spottimer_test.h"
 
 #define OWNER	42
 

@@ -8,21 +8,13 @@
  */
 #include "spottimer_test.h"
 
-#include <linux/capability.h>
 #include <sys/klog.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 
 /* Users without any right */
 #define USER	1000
 #define OTHER	1001
-
-/* Should the test fail, its children are not to hold files any longer. */
-static void die_with_parent(void)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
 
 /* Run as another user from here on. There is no way back. */
 static int become(uid_t uid)
@@ -48,21 +40,7 @@ static int open_as(uid_t uid)
 /* Register timers @from to @to, an hour away. Returns how many could be. */
 static int arm_many(int fd, int from, int to)
 {
-	enum { BATCH = 1000 };
-	static struct spottimer_register reg[BATCH];
-	int good = 0, n, i;
-
-	for (; from < to; from += n) {
-		n = to - from < BATCH ? to - from : BATCH;
-		for (i = 0; i < n; i++)
-			reg[i] = timer_once(from + i, HOUR);
-		if (spot_batch(fd, SPOTTIMER_IOC_REGISTER, reg, n,
-			       sizeof(reg[0])) != n)
-			break;
-		for (i = 0; i < n; i++)
-			good += !reg[i].error;
-	}
-	return good;
+	return register_many(fd, timer_once(from, HOUR), to - from, 0);
 }
 
 /* Of the timers with keys from @from on as many as there is room for. */
@@ -544,19 +522,6 @@ static int try_critical(int fd)
 	return ret ? ret : rec.flags & SPOTTIMER_REC_CRITICAL ? 0 : -EPROTO;
 }
 
-/* Have no capability but those in @mask. */
-static int have_only(__u32 mask)
-{
-	struct __user_cap_header_struct header = {
-		.version = _LINUX_CAPABILITY_VERSION_3,
-	};
-	struct __user_cap_data_struct data[2] = {
-		{ .effective = mask, .permitted = mask },
-	};
-
-	return syscall(SYS_capset, &header, data) ? -errno : 0;
-}
-
 TEST_F(ctx, h2_h4_critical_timers_are_not_for_everybody)
 {
 	int fd;
@@ -614,25 +579,6 @@ TEST_F(ctx, h4_to_be_root_in_a_namespace_is_not_enough)
 #define CGROUPS	"/sys/fs/cgroup"
 #define GROUP	CGROUPS "/spottimer"
 
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
-static int write_number(const char *path, long long value)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%lld", value);
-	return write_file(path, text);
-}
-
 static long long group_stat(const char *name)
 {
 	return file_number(GROUP "/memory.stat", name);
@@ -641,15 +587,6 @@ static long long group_stat(const char *name)
 static long long group_current(void)
 {
 	return file_number(GROUP "/memory.current", "");
-}
-
-/* What the module says that a context takes. */
-static long long context_memory(int fd)
-{
-	char path[40];
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	return file_number(path, "memory:");
 }
 
 /*
@@ -733,27 +670,27 @@ TEST_F_TIMEOUT(memory, h3_timers_are_charged_to_who_registers, 120)
 	long long slab, kernel, current, own, grown;
 
 	ASSERT_EQ(0, join_group());
-	slab = group_stat("slab ");
-	kernel = group_stat("kernel ");
+	slab = group_stat("slab");
+	kernel = group_stat("kernel");
 	current = group_current();
-	own = context_memory(self->fd);
+	own = read_fdinfo(self->fd, "memory");
 	ASSERT_LE(0, slab);
 	ASSERT_LE(0, kernel);
 	ASSERT_LT(0, current);
 	ASSERT_EQ(N, arm_many(self->fd, 0, N));
 
-	grown = group_stat("slab ") - slab;
+	grown = group_stat("slab") - slab;
 	TH_LOG("%.1f bytes each, of slab memory", (double)grown / N);
 	EXPECT_LE(N * 128LL, grown);
 	EXPECT_LE(N * 128LL, group_current() - current);
 	/* and so is the table, which may be memory of another kind */
-	own = context_memory(self->fd) - own;
+	own = read_fdinfo(self->fd, "memory") - own;
 	EXPECT_LT(N * 128LL, own);
-	EXPECT_LE(own, group_stat("kernel ") - kernel);
+	EXPECT_LE(own, group_stat("kernel") - kernel);
 
 	close(self->fd);
-	EXPECT_TRUE(comes_back_to("slab ", slab + grown / 20));
-	EXPECT_TRUE(comes_back_to("kernel ", kernel + grown / 20));
+	EXPECT_TRUE(comes_back_to("slab", slab + grown / 20));
+	EXPECT_TRUE(comes_back_to("kernel", kernel + grown / 20));
 }
 
 TEST_F_TIMEOUT(memory, h3_owners_are_charged_to_who_grants, 120)
@@ -764,8 +701,8 @@ TEST_F_TIMEOUT(memory, h3_owners_are_charged_to_who_grants, 120)
 	int i;
 
 	ASSERT_EQ(0, join_group());
-	kernel = group_stat("kernel ");
-	own = context_memory(self->fd);
+	kernel = group_stat("kernel");
+	own = read_fdinfo(self->fd, "memory");
 	for (i = 0; i < N; i++) {
 		entry[i].owner = i + 1;
 		entry[i].epoch = 1;
@@ -774,8 +711,8 @@ TEST_F_TIMEOUT(memory, h3_owners_are_charged_to_who_grants, 120)
 	ASSERT_EQ(N, spot_batch(self->fd, SPOTTIMER_IOC_LEASE, entry, N,
 				sizeof(entry[0])));
 	EXPECT_EQ(0, entry[N - 1].error);
-	own = context_memory(self->fd) - own;
-	grown = group_stat("kernel ") - kernel;
+	own = read_fdinfo(self->fd, "memory") - own;
+	grown = group_stat("kernel") - kernel;
 	TH_LOG("%.1f bytes each", (double)grown / N);
 	EXPECT_LE(N * 128LL, own);
 	EXPECT_LE(own, grown);
@@ -788,7 +725,7 @@ TEST_F_TIMEOUT(memory, h3_owners_are_charged_to_who_grants, 120)
 	ASSERT_EQ(N, spot_batch(self->fd, SPOTTIMER_IOC_LEASE, entry, N,
 				sizeof(entry[0])));
 	EXPECT_EQ(0, entry[N - 1].error);
-	EXPECT_TRUE(comes_back_to("kernel ", kernel + grown / 20));
+	EXPECT_TRUE(comes_back_to("kernel", kernel + grown / 20));
 }
 
 /* Start @n handlers, of timers with keys from 0 on that go on for ever. */
@@ -865,11 +802,11 @@ TEST_F_TIMEOUT(memory, h3_those_who_wait_are_charged, 120)
 	ASSERT_EQ(0, join_group());
 	ASSERT_EQ(N, start_handlers(self->fd, N));
 	ASSERT_TRUE(caller_start(&c));
-	kernel = group_stat("kernel ");
+	kernel = group_stat("kernel");
 	caller_go(&c);
 	ASSERT_TRUE(wait_asleep(c.tid, SYS_ioctl));
 	/* it waits for each of them; two lists of pointers are 32 bytes */
-	grown = group_stat("kernel ") - kernel;
+	grown = group_stat("kernel") - kernel;
 	TH_LOG("%.1f bytes each", (double)grown / N);
 	EXPECT_LE(N * 32LL, grown);
 	for (i = 0; i < N; i++)
@@ -879,7 +816,7 @@ TEST_F_TIMEOUT(memory, h3_those_who_wait_are_charged, 120)
 	EXPECT_EQ(0, all.error);
 	EXPECT_EQ(N, all.cancelled);
 	close(self->fd);
-	EXPECT_TRUE(comes_back_to("kernel ", kernel));
+	EXPECT_TRUE(comes_back_to("kernel", kernel));
 }
 
 /*
@@ -951,7 +888,6 @@ static void starved_run(struct starved *s)
 	struct spottimer_record rec;
 	int fd, i;
 
-	die_with_parent();
 	for (i = 0; i < WAITERS; i++)
 		entry[i].key = i;
 	/* its own memory is all there before there is no more */
@@ -1031,14 +967,14 @@ TEST_F_TIMEOUT(memory, h2_h3_enomem_where_a_cgroup_has_no_more, 120)
 
 	ASSERT_NE(MAP_FAILED, s);
 	memset(s, 0, sizeof(*s));
-	pid = fork();
+	pid = fork_with_us();
 	ASSERT_LE(0, pid);
 	if (!pid)
 		starved_run(s);
 
 	wait_stage(s, 1);
 	ASSERT_EQ(0, s->unexpected);
-	kernel = group_stat("kernel ");
+	kernel = group_stat("kernel");
 	current = group_current();
 	expect_out_of_memory(&self->log, true);
 	ASSERT_EQ(0, write_number(GROUP "/memory.max", current + ROOM));
@@ -1046,7 +982,7 @@ TEST_F_TIMEOUT(memory, h2_h3_enomem_where_a_cgroup_has_no_more, 120)
 	wait_stage(s, 3);
 	/* it may also have ended, if all of it was refused */
 	wait_asleep(s->waiter, SYS_ioctl);
-	ooms = file_number(GROUP "/memory.events", "oom ");
+	ooms = file_number(GROUP "/memory.events", "oom");
 	EXPECT_LT(0, ooms);
 	next_stage(s);
 	wait_stage(s, 5);
@@ -1072,7 +1008,7 @@ TEST_F_TIMEOUT(memory, h2_h3_enomem_where_a_cgroup_has_no_more, 120)
 	/* to complete and to cancel is not to ask for memory */
 	next_stage(s);
 	wait_stage(s, 7);
-	EXPECT_EQ(ooms, file_number(GROUP "/memory.events", "oom "));
+	EXPECT_EQ(ooms, file_number(GROUP "/memory.events", "oom"));
 	expect_out_of_memory(&self->log, false);
 	next_stage(s);
 	wait_stage(s, 9);
@@ -1084,7 +1020,7 @@ TEST_F_TIMEOUT(memory, h2_h3_enomem_where_a_cgroup_has_no_more, 120)
 	EXPECT_EQ(20000, s->after_more);
 	wait_stage(s, 12);
 	/* before, there were its first timers */
-	EXPECT_TRUE(comes_back_to("kernel ", kernel));
+	EXPECT_TRUE(comes_back_to("kernel", kernel));
 	next_stage(s);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
@@ -1100,13 +1036,12 @@ TEST_F_TIMEOUT(memory, h3_h5_who_is_killed_for_memory_leaves_nothing, 120)
 	char byte;
 
 	ASSERT_EQ(0, pipe(pipefd));
-	refs = file_number("/sys/module/spottimer/refcnt", "");
-	pid = fork();
+	refs = contexts();
+	pid = fork_with_us();
 	ASSERT_LE(0, pid);
 	if (!pid) {
 		int fd = -1;
 
-		die_with_parent();
 		if (!join_group() && read(pipefd[0], &byte, 1) == 1)
 			fd = spot_open(0);
 		arm_many(fd, 0, 1000000);
@@ -1118,10 +1053,10 @@ TEST_F_TIMEOUT(memory, h3_h5_who_is_killed_for_memory_leaves_nothing, 120)
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	expect_out_of_memory(&self->log, false);
 	EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	EXPECT_LE(1, file_number(GROUP "/memory.events", "oom_kill "));
+	EXPECT_LE(1, file_number(GROUP "/memory.events", "oom_kill"));
 
-	EXPECT_EQ(refs, file_number("/sys/module/spottimer/refcnt", ""));
-	EXPECT_TRUE(comes_back_to("slab ", ROOM));
+	EXPECT_EQ(refs, contexts());
+	EXPECT_TRUE(comes_back_to("slab", ROOM));
 	ASSERT_NE(0, arm_once(self->fd, 1, 0, 0));
 	EXPECT_EQ(0, take(self->fd, &rec));
 }

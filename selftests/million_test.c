@@ -4,7 +4,7 @@
  * is nothing. That the kernel does not stall meanwhile is seen in its log. Times
  * are printed and not judged.
  */
-#include "counters.h"
+#include "spottimer_test.h"
 
 enum {
 	BATCH = 10000,
@@ -18,21 +18,6 @@ FIXTURE(million) {
 	long slab;
 };
 
-/* kB of slab memory that the kernel uses */
-static long slab_used(void)
-{
-	FILE *file = fopen("/proc/meminfo", "r");
-	char line[120];
-	long kb = -1;
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "Slab: %ld kB", &kb) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return kb;
-}
-
 /*
  * The limit of a user is just a million, so that to register a million again is
  * to see that all of the first were given back.
@@ -42,7 +27,7 @@ FIXTURE_SETUP(million)
 	self->max_user_timers = read_param("max_user_timers");
 	ASSERT_LT(0, self->max_user_timers);
 	ASSERT_EQ(0, write_param("max_user_timers", MILLION));
-	self->slab = slab_used();
+	self->slab = slab_kb();
 	ASSERT_LT(0, self->slab);
 	self->fd = spot_open(O_NONBLOCK);
 	ASSERT_LE(0, self->fd);
@@ -54,30 +39,10 @@ FIXTURE_TEARDOWN(million)
 	close(self->fd);
 }
 
-/* At absolute times from @first on, in order. Returns how many it did. */
-static int register_batch(int fd, __u64 key, __s64 first, __s64 step)
-{
-	static struct spottimer_register reg[BATCH];
-	int done = 0, k;
-
-	for (k = 0; k < BATCH; k++)
-		reg[k] = timer_every(key + k, first + k * step, 0);
-	if (spot_batch(fd, SPOTTIMER_IOC_REGISTER, reg, BATCH,
-		       sizeof(reg[0])) != BATCH)
-		return 0;
-	for (k = 0; k < BATCH; k++)
-		done += !reg[k].error;
-	return done;
-}
-
 /* Returns how many were registered. */
 static int register_million(int fd, __s64 first, __s64 step)
 {
-	int done = 0, i;
-
-	for (i = 0; i < MILLION && done == i; i += BATCH)
-		done += register_batch(fd, i, first + i * step, step);
-	return done;
+	return register_many(fd, timer_every(0, first, 0), MILLION, step);
 }
 
 /* The same from an hour on, over another one. */
@@ -96,7 +61,7 @@ static bool slab_comes_back(long before, long peak)
 
 	if (scale() != 1)
 		return true;
-	while (slab_used() > before + (peak - before) / 4)
+	while (slab_kb() > before + (peak - before) / 4)
 		if (!look_again(&since))
 			return false;
 	return true;
@@ -121,7 +86,7 @@ static int fill_a_bucket(int fd, __s64 *first)
 	__s64 bucket = 64 * 64 * read_param("tick_ns"), begin = now(), takes;
 	int i, done;
 
-	if (register_batch(fd, 0, begin + HOUR, 0) != BATCH)
+	if (register_many(fd, timer_every(0, begin + HOUR, 0), BATCH, 0) != BATCH)
 		return -1;
 	takes = (now() - begin) * (MILLION / BATCH);
 	*first = (now() + 2 * takes + SEC) / bucket * bucket + bucket;
@@ -268,7 +233,7 @@ TEST_F_TIMEOUT(million, h5_closing_the_file_ends_them, 300)
 
 	ASSERT_EQ(MILLION, register_a_million(self->fd));
 	TH_LOG("registered in %.1f s", seconds_since(begin));
-	peak = slab_used();
+	peak = slab_kb();
 	TH_LOG("%ld bytes each, of slab memory",
 	       (peak - self->slab) * 1024 / MILLION);
 	EXPECT_EQ(0, arm_once(self->fd, MILLION, HOUR, 0));
@@ -305,7 +270,7 @@ TEST_F_TIMEOUT(million, h5_killing_the_process_ends_them, 300)
 	}
 	ASSERT_EQ(sizeof(n), read(pipefd[0], &n, sizeof(n)));
 	ASSERT_EQ(MILLION, n);
-	peak = slab_used();
+	peak = slab_kb();
 	EXPECT_EQ(0, arm_once(self->fd, 1, HOUR, 0));
 
 	begin = now();

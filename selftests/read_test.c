@@ -577,22 +577,14 @@ static int crowd_stop(struct crowd *crowd, pthread_t *thread)
 /* How often they have gone to sleep so far. */
 static long crowd_sleeps(const struct crowd *crowd)
 {
-	char path[40], line[80];
-	long sum = 0, n;
+	char path[40];
 	unsigned int i;
+	long sum = 0;
 
 	for (i = 0; i < ARRAY_LEN(crowd->tid); i++) {
-		FILE *file;
-
 		/* this finds threads, too */
 		snprintf(path, sizeof(path), "/proc/%d/status", crowd->tid[i]);
-		file = fopen(path, "r");
-		while (file && fgets(line, sizeof(line), file))
-			if (sscanf(line, "voluntary_ctxt_switches: %ld",
-				   &n) == 1)
-				sum += n;
-		if (file)
-			fclose(file);
+		sum += file_number(path, "voluntary_ctxt_switches");
 	}
 	return sum;
 }
@@ -877,43 +869,6 @@ TEST_F(ctx, a_duplicate_keeps_the_context)
 	ASSERT_EQ(0, take(copy, &rec));
 	EXPECT_TICK(rec, 1, generation, 1, 1);
 	close(copy);
-}
-
-static int send_fd(int sock, int fd)
-{
-	char control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec iov = { "x", 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	return sendmsg(sock, &msg, 0) == 1 ? 0 : -errno;
-}
-
-static int receive_fd(int sock)
-{
-	char control[CMSG_SPACE(sizeof(int))], byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd;
-
-	if (recvmsg(sock, &msg, 0) != 1 || !CMSG_FIRSTHDR(&msg))
-		return -1;
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
-	return fd;
 }
 
 TEST_F(ctx, a_file_that_was_passed_on_is_the_same_context)

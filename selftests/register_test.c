@@ -534,17 +534,6 @@ TEST_F(ctx, f6_query_a_batch)
 	}
 }
 
-/* All of @n timers with keys from 0 on are ready. */
-static bool wait_all_ready(int fd, int n)
-{
-	int i;
-
-	for (i = 0; i < n; i++)
-		if (!wait_state(fd, i, 0, SPOTTIMER_READY))
-			return false;
-	return true;
-}
-
 TEST_F(ctx, f7_on_one_cpu_records_come_in_the_order_of_their_ticks)
 {
 	enum { N = 20 };

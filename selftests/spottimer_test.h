@@ -29,11 +29,14 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/capability.h>
 #include <linux/spottimer.h>
 
 #include <kselftest_harness.h>
@@ -175,6 +178,33 @@ static inline __u64 arm_every(int fd, __u64 key, __s64 period, __u32 flags)
 	reg.period = period;
 	reg.flags = flags;
 	return spot_register(fd, &reg) ? 0 : reg.generation;
+}
+
+/*
+ * Register @n timers like @next, each with the key after that of the one before
+ * and @step later. Returns how many could be.
+ */
+static inline int register_many(int fd, struct spottimer_register next, int n,
+				__s64 step)
+{
+	/* not on the stack, which may not grow where memory is what is tested */
+	static struct spottimer_register reg[1000];
+	int good = 0, count, i;
+
+	for (; n > 0; n -= count) {
+		for (count = 0; count < n && count < (int)ARRAY_LEN(reg);
+		     count++) {
+			reg[count] = next;
+			next.key++;
+			next.first += step;
+		}
+		if (spot_batch(fd, SPOTTIMER_IOC_REGISTER, reg, count,
+			       sizeof(reg[0])) != count)
+			break;
+		for (i = 0; i < count; i++)
+			good += !reg[i].error;
+	}
+	return good;
 }
 
 /* The whole entry is returned, its error also if the call failed. */
@@ -337,6 +367,17 @@ static inline bool nothing(int fd)
 	return nothing_for(fd, 0);
 }
 
+/* Wait until the timers with keys from 0 on are all ready. */
+static inline bool wait_all_ready(int fd, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (!wait_state(fd, i, 0, SPOTTIMER_READY))
+			return false;
+	return true;
+}
+
 /* Have @n records ready, of keys from 0 on. */
 static inline bool make_ready(int fd, int n)
 {
@@ -345,10 +386,7 @@ static inline bool make_ready(int fd, int n)
 	for (i = 0; i < n; i++)
 		if (!arm_once(fd, i, 0, 0))
 			return false;
-	for (i = 0; i < n; i++)
-		if (!wait_state(fd, i, 0, SPOTTIMER_READY))
-			return false;
-	return true;
+	return wait_all_ready(fd, n);
 }
 
 /* The keys of some records as a bit mask; all ones where one is there twice. */
@@ -379,7 +417,7 @@ static inline __u64 keys_of(const struct spottimer_record *rec, int n)
 } while (0)
 
 /*
- * Threads, signals, memory, parameters
+ * Threads, processes, signals, rights, memory
  */
 
 static inline void ignore_signal(int sig)
@@ -429,6 +467,72 @@ static inline int stay_on_cpu(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
 
+/* Should the test fail, its children are not to hold files any longer. */
+static inline void die_with_parent(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+static inline pid_t fork_with_us(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		die_with_parent();
+	return pid;
+}
+
+/* Have no capability but those in @mask. */
+static inline int have_only(__u32 mask)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[2] = {
+		{ .effective = mask, .permitted = mask },
+	};
+
+	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+/* Hand a file to another process, or to nobody if it is never received. */
+static inline int send_fd(int sock, int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec iov = { "x", 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	return sendmsg(sock, &msg, 0) == 1 ? 0 : -errno;
+}
+
+static inline int receive_fd(int sock)
+{
+	char control[CMSG_SPACE(sizeof(int))], byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd;
+
+	if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&msg))
+		return -1;
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
+
 /*
  * Two pages, of which the second one is as @prot says. Returns the border
  * between them.
@@ -444,32 +548,15 @@ static inline char *map_border(int prot)
 	return base + page;
 }
 
-#define PARAM_PATH "/sys/module/spottimer/parameters/"
+/*
+ * Numbers in files: parameters, counters, what the kernel tells
+ */
 
-static inline long long read_param(const char *name)
+static inline int write_file(const char *path, const char *text)
 {
-	long long value = -1;
-	char path[80];
-	FILE *file;
+	ssize_t len = strlen(text);
+	int fd = open(path, O_WRONLY), ret;
 
-	snprintf(path, sizeof(path), PARAM_PATH "%s", name);
-	file = fopen(path, "r");
-	if (!file)
-		return -1;
-	if (fscanf(file, "%lld", &value) != 1)
-		value = -1;
-	fclose(file);
-	return value;
-}
-
-static inline int write_param(const char *name, long long value)
-{
-	char path[80], text[24];
-	int fd, len, ret;
-
-	snprintf(path, sizeof(path), PARAM_PATH "%s", name);
-	len = snprintf(text, sizeof(text), "%lld", value);
-	fd = open(path, O_WRONLY);
 	if (fd < 0)
 		return -errno;
 	ret = write(fd, text, len) == len ? 0 : -errno;
@@ -477,61 +564,127 @@ static inline int write_param(const char *name, long long value)
 	return ret;
 }
 
-/* A number in the fdinfo of a file, -1 if it is not there. */
-static inline long long read_fdinfo(int fd, const char *name)
+static inline int write_number(const char *path, long long value)
 {
-	char path[40], line[80], found[40];
-	long long value, number = -1;
-	FILE *file;
+	char text[24];
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	file = fopen(path, "r");
-	while (file && number < 0 && fgets(line, sizeof(line), file))
-		if (sscanf(line, "%39[^:]: %lld", found, &value) == 2 &&
-		    !strcmp(found, name))
-			number = value;
+	snprintf(text, sizeof(text), "%lld", value);
+	return write_file(path, text);
+}
+
+/*
+ * The number behind the word @name at the beginning of a line, or with no name
+ * that with which the file begins; -1 if there is none.
+ */
+static inline long long file_number(const char *path, const char *name)
+{
+	size_t len = strlen(name);
+	long long value = -1;
+	char line[1024];
+	FILE *file = fopen(path, "r");
+
+	while (file && fgets(line, sizeof(line), file)) {
+		size_t gap;
+
+		if (strncmp(line, name, len))
+			continue;
+		gap = strspn(line + len, ": \t");
+		if ((gap || !len) &&
+		    sscanf(line + len + gap, "%lld", &value) == 1)
+			break;
+	}
 	if (file)
 		fclose(file);
-	return number;
+	return value;
+}
+
+#define PARAM_PATH "/sys/module/spottimer/parameters/"
+
+static inline long long read_param(const char *name)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), PARAM_PATH "%s", name);
+	return file_number(path, "");
+}
+
+static inline int write_param(const char *name, long long value)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), PARAM_PATH "%s", name);
+	return write_number(path, value);
+}
+
+/* A number in the fdinfo of a file. */
+static inline long long read_fdinfo(int fd, const char *name)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	return file_number(path, name);
+}
+
+/* A counter of the engine, over all CPUs. */
+static inline long long counter(const char *name)
+{
+	return file_number("/sys/kernel/debug/spottimer/counters", name);
+}
+
+/* Wait for the number of hrtimers in use, over all CPUs. */
+static inline bool wait_hrtimers(long long n)
+{
+	__s64 since = 0;
+
+	while (counter("hrtimers") != n)
+		if (!look_again(&since))
+			return false;
+	return true;
+}
+
+/* References to the module: one for each context. */
+static inline long long contexts(void)
+{
+	return file_number("/sys/module/spottimer/refcnt", "");
 }
 
 /* kB of slab memory that the kernel uses */
 static inline long slab_kb(void)
 {
-	FILE *file = fopen("/proc/meminfo", "r");
-	char line[120];
-	long kb = -1;
-
-	while (file && kb < 0 && fgets(line, sizeof(line), file))
-		sscanf(line, "Slab: %ld kB", &kb);
-	if (file)
-		fclose(file);
-	return kb;
+	return file_number("/proc/meminfo", "Slab");
 }
 
-/* A number of timers, less where the kernel takes too long for so many. */
-static inline int scaled(int n)
+static inline bool set_online(int cpu, bool online)
 {
-	const char *value = getenv("SPOT_SCALE");
+	char path[60];
 
-	return value && atoi(value) > 0 ? n / atoi(value) : n;
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online",
+		 cpu);
+	return !write_number(path, online);
 }
 
-/* The number behind @name in a file, or that with which it begins. */
-static inline long long file_number(const char *path, const char *name)
+/*
+ * A number from the environment: init hands on what it was told by the kernel's
+ * command line.
+ */
+static inline long long number_from_env(const char *name, long long otherwise)
 {
-	FILE *file = fopen(path, "r");
-	long long value = -1;
-	char line[160];
+	const char *value = getenv(name);
 
-	while (file && fgets(line, sizeof(line), file)) {
-		if (strncmp(line, name, strlen(name)))
-			continue;
-		if (sscanf(line + strlen(name), "%lld", &value) == 1)
-			break;
-	}
-	if (file)
-		fclose(file);
+	return value && atoll(value) > 0 ? atoll(value) : otherwise;
+}
+
+/*
+ * A kernel that looks for mistakes takes too long for the large numbers, and
+ * keeps what was freed for a while, to see who uses it still: there they are
+ * divided by this.
+ */
+static inline int scale(void)
+{
+	static int value;
+
+	if (!value)
+		value = number_from_env("SPOT_SCALE", 1);
 	return value;
 }
 

@@ -34,7 +34,6 @@ FIXTURE_VARIANT_ADD(timens, ahead_and_behind) {
 FIXTURE_SETUP(timens)
 {
 	char text[80];
-	int fd, len, ret;
 
 	self->fd = spot_open(O_NONBLOCK);
 	ASSERT_LE(0, self->fd);
@@ -44,13 +43,9 @@ FIXTURE_SETUP(timens)
 		SKIP(return, "no time namespaces");
 	while (now_on(CLOCK_BOOTTIME) < 3 * SEC)
 		usleep(10000);
-	len = snprintf(text, sizeof(text), "monotonic %d 0\nboottime %d 0\n",
-		       variant->monotonic, variant->boottime);
-	fd = open("/proc/self/timens_offsets", O_WRONLY);
-	ASSERT_LE(0, fd);
-	ret = write(fd, text, len);
-	ASSERT_EQ(len, ret);
-	close(fd);
+	snprintf(text, sizeof(text), "monotonic %d 0\nboottime %d 0\n",
+		 variant->monotonic, variant->boottime);
+	ASSERT_EQ(0, write_file("/proc/self/timens_offsets", text));
 }
 
 FIXTURE_TEARDOWN(timens)

@@ -21,7 +21,6 @@
 
 #include <stdarg.h>
 #include <sys/param.h>
-#include <sys/prctl.h>
 #include <sys/uio.h>
 
 enum {
@@ -788,30 +787,6 @@ static void pass_by(struct actor *a)
 	close(fd);
 }
 
-/* The number after @name in a file of names and numbers, -1 if there is none */
-static long long number(const char *path, const char *name)
-{
-	char line[1024], word[32];
-	long long value, found = -1;
-	FILE *file = fopen(path, "r");
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "%31[^: \t]%*[: \t]%lld", word, &value) == 2 &&
-		    !strcmp(word, name))
-			found = value;
-	if (file)
-		fclose(file);
-	return found;
-}
-
-static long long fd_number(int file, const char *name)
-{
-	char path[40];
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", files[file]);
-	return number(path, name);
-}
-
 static void *be_weather(void *arg)
 {
 	static const __s64 step[] = { 0, 1, -1, 3600, -3600, 86400,
@@ -834,7 +809,7 @@ static void *be_weather(void *arg)
 			kill(process, SIGCONT);
 			break;
 		case 3:
-			fd_number(rnd(a, FILES), "registered");
+			read_fdinfo(files[rnd(a, FILES)], "registered");
 			break;
 		case 4 ... 5:
 			step_clock(a, step[rnd(a, ARRAY_LEN(step))]);
@@ -850,16 +825,6 @@ static void *be_weather(void *arg)
 		usleep(rnd(a, 4000));
 	}
 	return NULL;
-}
-
-static bool set_online(int online)
-{
-	int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY);
-	bool done = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
-
-	if (fd >= 0)
-		close(fd);
-	return done;
 }
 
 /* Timers on a CPU that is to go, late enough to be there when it has gone. */
@@ -884,16 +849,16 @@ static void *come_and_go(void *arg)
 	while (get(shared->phase) == WORK) {
 		stay_on_cpu(1);
 		leave_timers(a, rnd(a, FILES));
-		set_online(0);
+		set_online(1, 0);
 		usleep(rnd(a, 30000));
-		set_online(1);
+		set_online(1, 1);
 		usleep(rnd(a, 60000));
 	}
 	/* it may be away in the end, when all that lives has to fire */
 	stay_on_cpu(1);
 	leave_timers(a, rnd(a, FILES));
 	if (one_in(a, 2))
-		set_online(0);
+		set_online(1, 0);
 	return NULL;
 }
 
@@ -1707,7 +1672,7 @@ static void lease_all(struct actor *a, int file, __u32 op)
 
 static void expect_count(int file, const char *name, long long expected)
 {
-	long long is = fd_number(file, name);
+	long long is = read_fdinfo(files[file], name);
 
 	if (is != expected)
 		violation(file, 0, 0, 0, "fdinfo %s is %lld, not %lld", name, is,
@@ -1755,16 +1720,10 @@ static const char * const counter_name[] = {
 	"started", "cancelled", "called", "candidates", "ready", "refused",
 };
 
-static long long counter(const char *name)
-{
-	return number("/sys/kernel/debug/spottimer/counters", name);
-}
-
 /* All files are closed: what was started has ended, one way or another (J1). */
 static void check_counters(const long long *before)
 {
 	long long c[COUNTERS], ended, other;
-	__s64 since = 0;
 	int i;
 
 	for (i = 0; i < COUNTERS; i++)
@@ -1777,22 +1736,13 @@ static void check_counters(const long long *before)
 	/* on a clock that can be set a candidate may have to wait again */
 	if (other < 0 || (other && !may_set_clock()))
 		violation(0, 0, 0, 0, "%lld candidates too many", other);
-	while (counter("hrtimers") > 0) {
-		if (look_again(&since))
-			continue;
+	if (!wait_hrtimers(0))
 		violation(0, 0, 0, 0, "an hrtimer, and nothing to do");
-		break;
-	}
 }
 
 /*
  * A round
  */
-
-static void nothing_to_do(int sig)
-{
-	(void)sig;
-}
 
 static void start(unsigned int id, void *(*run)(void *))
 {
@@ -1815,10 +1765,9 @@ static void stop(unsigned int id)
 
 static void start_process(void)
 {
-	process = fork();
+	process = fork_with_us();
 	if (process)
 		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	read_all(&actors[PROCESS]);
 	_exit(0);
 }
@@ -1912,18 +1861,11 @@ static bool one_round(__u64 seed)
 	return !shared->violations;
 }
 
-static long long from_env(const char *name, long long otherwise)
-{
-	const char *value = getenv(name);
-
-	return value && *value ? atoll(value) : otherwise;
-}
-
 /* Rounds until time is up or something is wrong. */
 static bool torture(void)
 {
-	__s64 until = now() + from_env("SPOT_TORTURE_SECONDS", 8) * SEC;
-	__u64 seed = from_env("SPOT_SEED", now()), rounds = 0, id, taken = 0;
+	__s64 until = now() + number_from_env("SPOT_TORTURE_SECONDS", 8) * SEC;
+	__u64 seed = number_from_env("SPOT_SEED", now()), rounds = 0, id, taken = 0;
 	bool right;
 
 	real_offset = now_on(CLOCK_REALTIME) - now();
@@ -1942,14 +1884,13 @@ FIXTURE(torture) {
 
 FIXTURE_SETUP(torture)
 {
-	struct sigaction action = { .sa_handler = nothing_to_do };
 	struct spottimer_info info;
 	int fd = spot_open(0);
 
 	ASSERT_EQ(0, spot_info(fd, &info));
 	close(fd);
 	known_clocks = info.clocks;
-	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	ASSERT_EQ(0, catch_signal(SIGUSR1));
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	logs = mmap(NULL, (size_t)ACTORS * LOG * sizeof(*logs),
@@ -1961,7 +1902,7 @@ FIXTURE_SETUP(torture)
 
 FIXTURE_TEARDOWN(torture)
 {
-	set_online(1);
+	set_online(1, 1);
 	step_clock(&actors[MAIN], 0);
 }
 
