@@ -425,7 +425,7 @@ TEST_F(ctx, d4_the_next_tick_is_a_period_after_completion)
  * C5, D6
  */
 
-TEST_F(ctx, c5_no_drift_whatever_the_wheel_tick)
+TEST_F(ctx, c5_case21_no_drift_whatever_the_wheel_tick)
 {
 	struct spottimer_register reg = timer_every(1, now() + 7777777,
 						    1500000);

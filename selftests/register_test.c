@@ -118,7 +118,7 @@ TEST_F(ctx, a6_case8_a_time_at_the_end_of_time_is_accepted_and_never_due)
 		EXPECT_EQ(0, cancel(self->fd, i, 0, 0).error);
 }
 
-TEST_F(ctx, a7_a_nearer_timer_moves_the_wake_up_forward)
+TEST_F(ctx, a7_case17_a_nearer_timer_moves_the_wake_up_forward)
 {
 	struct spottimer_record rec;
 	__u64 near;
@@ -643,7 +643,7 @@ TEST_F(ctx, f7_critical_records_come_first)
 	}
 }
 
-TEST_F(ctx, f7_critical_timers_do_not_starve_the_others_for_ever)
+TEST_F(ctx, f7_case35_critical_timers_do_not_starve_the_others_for_ever)
 {
 	enum { N = 200 };
 	static struct spottimer_register reg[N];

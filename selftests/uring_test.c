@@ -722,7 +722,7 @@ TEST_F(uring, f4_uring_handler_runs_until_it_is_completed)
 	}
 }
 
-TEST_F(uring, e4_uring_handler_that_cancels_itself_does_not_wait)
+TEST_F(uring, e4_case25_uring_handler_that_cancels_itself_does_not_wait)
 {
 	struct spottimer_record rec;
 	struct spottimer_cancel c;
