@@ -184,10 +184,7 @@ TEST_F(ctx, e3_case22_a_handler_cancels_what_is_in_the_same_batch)
 	struct spottimer_record rec;
 	int i;
 
-	for (i = 0; i < 4; i++)
-		ASSERT_NE(0, arm_once(self->fd, i, 0, 0));
-	for (i = 0; i < 4; i++)
-		ASSERT_TRUE(wait_state(self->fd, i, 0, SPOTTIMER_READY));
+	ASSERT_TRUE(make_ready(self->fd, 4));
 	ASSERT_EQ(0, take(self->fd, &rec));
 	for (i = 0; i < 4; i++)
 		if (i != (int)rec.key)
