@@ -73,6 +73,7 @@
 #include <linux/wait.h>
 #include <linux/xarray.h>
 
+#include "spot_engine.h"
 #include "spot_lease.h"
 #include "spot_timer.h"
 #include "uapi/linux/spottimer.h"
@@ -106,7 +107,7 @@ MODULE_PARM_DESC(max_user_timers, "timers, and owners, of all files opened by on
 
 /**
  * struct spot_dev_timer - a timer of a context, two cache lines
- * @timer: the engine's part. While the timer is RUNNING the link is the list of
+ * @core: the engine's part. While the timer is RUNNING the link is the list of
  *	those who wait for its end; when it has ended, a place in ctx->ended.
  * @generation: number of the generation
  * @key: the user's name for it
@@ -117,7 +118,7 @@ MODULE_PARM_DESC(max_user_timers, "timers, and owners, of all files opened by on
  * @flags: SPOT_DEV_*
  */
 struct spot_dev_timer {
-	struct spot_timer timer;
+	struct spot_core core;
 	u64 generation;
 	u64 key;
 	u64 cookie;
@@ -485,21 +486,21 @@ static void spot_walk(struct spot_call *call, spot_visit_fn visit, void *arg)
  * Timers
  */
 
-static struct spot_dev_timer *spot_dev_timer(struct spot_timer *timer)
+static struct spot_dev_timer *spot_dev_timer(struct spot_core *core)
 {
-	return container_of(timer, struct spot_dev_timer, timer);
+	return container_of(core, struct spot_dev_timer, core);
 }
 
-static struct spot_owner *spot_timer_owner(const struct spot_dev_timer *t)
+static struct spot_owner *spot_dev_owner(const struct spot_dev_timer *t)
 {
-	struct spot_lease *lease = t->timer.lease;
+	struct spot_lease *lease = t->core.lease;
 
 	return lease ? container_of(lease, struct spot_owner, lease) : NULL;
 }
 
 static bool spot_has_ended(const struct spot_dev_timer *t)
 {
-	return spot_timer_state(&t->timer) == SPOT_IDLE;
+	return spot_core_state(&t->core) == SPOT_IDLE;
 }
 
 static bool spot_is_live(const struct spot_dev_timer *t)
@@ -531,7 +532,7 @@ static struct spot_dev_timer *spot_find_running(struct spot_ctx *ctx, u64 key)
 	struct spot_dev_timer *t;
 
 	for (t = *spot_bucket(ctx, key); t; t = t->next)
-		if (t->key == key && spot_timer_state(&t->timer) == SPOT_RUNNING)
+		if (t->key == key && spot_core_state(&t->core) == SPOT_RUNNING)
 			return t;
 	return NULL;
 }
@@ -576,7 +577,7 @@ static void spot_owner_put(struct spot_owner *owner)
 /* Forget a timer that has ended. */
 static void spot_forget(struct spot_call *call, struct spot_dev_timer *t)
 {
-	list_del(&t->timer.entry.link);
+	list_del(&t->core.entry.link);
 	call->ctx->nr_ended--;
 	spot_table_remove(call->ctx, t);
 	spot_call_put_object(call, t);
@@ -588,12 +589,12 @@ static void spot_forget(struct spot_call *call, struct spot_dev_timer *t)
  */
 static void spot_bury(struct spot_call *call, struct spot_dev_timer *t)
 {
-	struct spot_owner *owner = spot_timer_owner(t);
+	struct spot_owner *owner = spot_dev_owner(t);
 	struct spot_ctx *ctx = call->ctx;
 	struct spot_dev_timer *other;
 
 	if (owner) {
-		t->timer.lease = NULL;
+		t->core.lease = NULL;
 		spot_owner_put(owner);
 	}
 	ctx->timers--;
@@ -611,18 +612,18 @@ static void spot_bury(struct spot_call *call, struct spot_dev_timer *t)
 	if (other)
 		spot_forget(call, other);
 	t->flags |= SPOT_DEV_BURIED;
-	list_add_tail(&t->timer.entry.link, &ctx->ended);
+	list_add_tail(&t->core.entry.link, &ctx->ended);
 	if (++ctx->nr_ended > SPOT_ENDED_MAX)
 		spot_forget(call, list_first_entry(&ctx->ended,
 						   struct spot_dev_timer,
-						   timer.entry.link));
+						   core.entry.link));
 }
 
 /* @t is idle now: its generation has ended. It may be gone after this. */
 static void spot_end(struct spot_call *call, struct spot_dev_timer *t)
 {
 	if (t->flags & SPOT_DEV_TELL_END)
-		spot_batch_push(&call->batch, &t->timer);
+		spot_batch_push(&call->batch, &t->core);
 	else
 		spot_bury(call, t);
 }
@@ -630,7 +631,7 @@ static void spot_end(struct spot_call *call, struct spot_dev_timer *t)
 /* Whether @t, which is due, must not start now. */
 static bool spot_is_held(struct spot_call *call, struct spot_dev_timer *t)
 {
-	struct spot_lease *lease = t->timer.lease;
+	struct spot_lease *lease = t->core.lease;
 
 	if (lease && !spot_lease_admit(lease, spot_batch_now(&call->batch,
 							     SPOT_BOOTTIME)))
@@ -644,26 +645,26 @@ static bool spot_is_held(struct spot_call *call, struct spot_dev_timer *t)
  */
 static bool spot_may_start(struct spot_call *call, struct spot_dev_timer *t)
 {
-	struct spot_owner *owner = spot_timer_owner(t);
+	struct spot_owner *owner = spot_dev_owner(t);
 	struct spot_batch *batch = &call->batch;
 
 	if (spot_has_ended(t))
 		return true;
 	if (spot_is_held(call, t)) {
-		spot_batch_hold(batch, &t->timer);
+		spot_batch_hold(batch, &t->core);
 		return false;
 	}
 	t->flags &= ~SPOT_DEV_AFTER;
 	if (owner && t->generation <= owner->void_generation) {
 		s64 until =
-			owner->lease.void_until[spot_timer_clock(&t->timer)];
+			owner->lease.void_until[spot_core_clock(&t->core)];
 
-		if (t->timer.entry.deadline <= until) {
-			if (spot_overrun_skip(&t->timer.overrun,
-					      &t->timer.entry.deadline, until)) {
-				spot_batch_resume(batch, &t->timer);
+		if (t->core.entry.deadline <= until) {
+			if (spot_overrun_skip(&t->core.overrun,
+					      &t->core.entry.deadline, until)) {
+				spot_batch_resume(batch, &t->core);
 			} else {
-				spot_batch_cancel(batch, &t->timer);
+				spot_batch_cancel(batch, &t->core);
 				spot_end(call, t);
 			}
 			return false;
@@ -675,7 +676,7 @@ static bool spot_may_start(struct spot_call *call, struct spot_dev_timer *t)
 /* What the user is told about where @t is. */
 static u32 spot_state_shown(struct spot_call *call, struct spot_dev_timer *t)
 {
-	u32 state = spot_timer_state(&t->timer);
+	u32 state = spot_core_state(&t->core);
 
 	if (!state)
 		return SPOTTIMER_ENDED;
@@ -689,7 +690,7 @@ static u32 spot_state_shown(struct spot_call *call, struct spot_dev_timer *t)
 static void spot_unhold(struct spot_call *call, struct spot_dev_timer *t)
 {
 	if (spot_may_start(call, t))
-		spot_batch_resume(&call->batch, &t->timer);
+		spot_batch_resume(&call->batch, &t->core);
 }
 
 /* The handler of @t, which is dying, has completed. */
@@ -700,18 +701,18 @@ static void spot_end_dying(struct spot_call *call, struct spot_dev_timer *t)
 	struct spot_dev_timer *heir;
 	u64 key = t->key;
 
-	list_for_each_entry_safe(wait, next, &t->timer.entry.link, link) {
+	list_for_each_entry_safe(wait, next, &t->core.entry.link, link) {
 		wait->result = t->result;
 		/* what it stands for comes before it, see spot_wait_done() */
 		smp_store_release(&wait->done, true);
 	}
 	wake_up_all(&ctx->cancel_wait);
 
-	spot_batch_complete(&call->batch, &t->timer, false);
+	spot_batch_complete(&call->batch, &t->core, false);
 	spot_end(call, t);
 
 	heir = spot_find(ctx, key, 0);
-	if (heir && spot_timer_state(&heir->timer) == SPOT_HELD)
+	if (heir && spot_core_state(&heir->core) == SPOT_HELD)
 		spot_unhold(call, heir);
 }
 
@@ -798,7 +799,7 @@ static void spot_register_start(struct spot_call *call,
 				struct spot_owner *owner)
 {
 	enum spot_clock clock = spot_clock_from_user(e->clock);
-	struct spot_timer *timer = &t->timer;
+	struct spot_core *core = &t->core;
 	u32 max = SPOT_SKIP_LATE;
 
 	if (e->policy == SPOTTIMER_DELAY_NEXT)
@@ -806,20 +807,18 @@ static void spot_register_start(struct spot_call *call,
 	else if (e->policy == SPOTTIMER_CATCH_UP && e->max_catch_up)
 		max = e->max_catch_up;
 
-	spot_timer_init_queued(timer, clock, e->flags & SPOTTIMER_REG_CRITICAL,
-			       &call->ctx->queue);
+	spot_core_init_queued(core, clock, e->flags & SPOTTIMER_REG_CRITICAL,
+			      &call->ctx->queue);
 	if (e->flags & SPOTTIMER_REG_ABSTIME)
-		timer->entry.deadline = spot_time_from_user(e->first, clock);
+		core->entry.deadline = spot_time_from_user(e->first, clock);
 	else
-		timer->entry.deadline =
+		core->entry.deadline =
 			spot_time_after(spot_batch_now(&call->batch, clock),
 					e->first);
-	if (e->slack)
-		timer->entry.slack = min_t(u64, U32_MAX,
-					   div_u64(e->slack, spot_tick_ns));
-	spot_overrun_init(&timer->overrun, e->period, max);
+	core->entry.slack = spot_core_slack(e->slack);
+	spot_overrun_init(&core->overrun, e->period, max);
 	if (owner) {
-		timer->lease = &owner->lease;
+		core->lease = &owner->lease;
 		owner->refs++;
 	}
 
@@ -830,7 +829,7 @@ static void spot_register_start(struct spot_call *call,
 	t->result = 0;
 	t->flags = e->policy |
 		   (e->flags & SPOTTIMER_REG_MANUAL ? SPOT_DEV_MANUAL : 0);
-	spot_batch_start(&call->batch, timer);
+	spot_batch_start(&call->batch, core);
 }
 
 /*
@@ -868,12 +867,12 @@ static int spot_register_one(struct spot_call *call,
 			return -EKEYEXPIRED;
 	}
 
-	if (t && spot_timer_state(&t->timer) != SPOT_RUNNING) {
-		struct spot_owner *last = spot_timer_owner(t);
+	if (t && spot_core_state(&t->core) != SPOT_RUNNING) {
+		struct spot_owner *last = spot_dev_owner(t);
 
 		/* the same object serves, and the old generation just goes */
 		after = t->flags & SPOT_DEV_AFTER;
-		spot_batch_cancel(&call->batch, &t->timer);
+		spot_batch_cancel(&call->batch, &t->core);
 		if (last)
 			spot_owner_put(last);
 		spot_register_start(call, t, e, owner);
@@ -953,7 +952,7 @@ static int spot_cancel_timer(struct spot_call *call, struct spot_dev_timer *t,
 
 	if (spot_has_ended(t))
 		return 0;
-	if (spot_batch_cancel(&call->batch, &t->timer) != SPOT_RUNNING) {
+	if (spot_batch_cancel(&call->batch, &t->core) != SPOT_RUNNING) {
 		spot_end(call, t);
 		return 0;
 	}
@@ -969,7 +968,7 @@ static int spot_cancel_timer(struct spot_call *call, struct spot_dev_timer *t,
 	wait->call = call;
 	wait->entry = entry;
 	wait->done = false;
-	list_add_tail(&wait->link, &t->timer.entry.link);
+	list_add_tail(&wait->link, &t->core.entry.link);
 	list_add_tail(&wait->more, &call->waits);
 	t->flags |= SPOT_DEV_DYING;
 	return -EINTR;
@@ -981,7 +980,7 @@ static bool spot_has_wait(struct spot_call *call, struct spot_dev_timer *t,
 {
 	struct spot_wait *wait;
 
-	list_for_each_entry(wait, &t->timer.entry.link, link)
+	list_for_each_entry(wait, &t->core.entry.link, link)
 		if (wait->call == call && wait->entry == entry)
 			return true;
 	return false;
@@ -997,7 +996,7 @@ struct spot_cancel_many {
 static bool spot_cancel_visit(struct spot_call *call, struct spot_dev_timer *t,
 			      void *arg)
 {
-	struct spot_owner *owner = spot_timer_owner(t);
+	struct spot_owner *owner = spot_dev_owner(t);
 	struct spot_cancel_many *many = arg;
 	struct spottimer_cancel *e = many->e;
 	bool was_live = spot_is_live(t);
@@ -1080,7 +1079,7 @@ static void spot_cancel_one(struct spot_call *call, struct spottimer_cancel *e,
 	}
 	ended = spot_has_ended(t);
 	e->generation = t->generation;
-	e->started = t->timer.overrun.delivered;
+	e->started = t->core.overrun.delivered;
 	e->result = t->result;
 	e->error = spot_cancel_timer(call, t, e->flags, entry);
 	if (e->error)
@@ -1193,7 +1192,7 @@ static int spot_complete_one(struct spot_call *call,
 	t->taker = 0;
 	if (t->flags & SPOT_DEV_DYING)
 		spot_end_dying(call, t);
-	else if (!spot_batch_complete(&call->batch, &t->timer, true))
+	else if (!spot_batch_complete(&call->batch, &t->core, true))
 		spot_end(call, t);
 	return 0;
 }
@@ -1227,20 +1226,20 @@ static int spot_query_one(struct spot_call *call, struct spottimer_query *e)
 	if (!t)
 		return spot_not_found(ctx, e->key, e->generation);
 
-	owner = spot_timer_owner(t);
-	now = spot_batch_now(&call->batch, spot_timer_clock(&t->timer));
+	owner = spot_dev_owner(t);
+	now = spot_batch_now(&call->batch, spot_core_clock(&t->core));
 	e->generation = t->generation;
 	e->cookie = t->cookie;
 	e->owner = owner ? owner->id : 0;
-	e->started = t->timer.overrun.delivered;
-	e->scheduled = t->timer.overrun.last;
-	e->period = t->timer.overrun.period;
+	e->started = t->core.overrun.delivered;
+	e->scheduled = t->core.overrun.last;
+	e->period = t->core.overrun.period;
 	e->policy = t->flags & SPOT_DEV_POLICY;
 	e->result = t->result;
 	e->state = spot_state_shown(call, t);
 	e->remaining = 0;
-	if (e->state != SPOTTIMER_ENDED && t->timer.entry.deadline > now)
-		e->remaining = t->timer.entry.deadline - now;
+	if (e->state != SPOTTIMER_ENDED && t->core.entry.deadline > now)
+		e->remaining = t->core.entry.deadline - now;
 	return 0;
 }
 
@@ -1455,21 +1454,21 @@ static void spot_lease(struct spot_call *call, void *entries, unsigned int n)
 static bool spot_settle_visit(struct spot_call *call, struct spot_dev_timer *t,
 			      void *arg)
 {
-	struct spot_owner *owner = spot_timer_owner(t);
+	struct spot_owner *owner = spot_dev_owner(t);
 	u64 generation = t->generation;
 	u64 key = t->key;
 
 	if (!owner || !spot_is_live(t))
 		return false;
 	if (owner->replaced) {
-		if (spot_batch_cancel(&call->batch, &t->timer) == SPOT_RUNNING)
+		if (spot_batch_cancel(&call->batch, &t->core) == SPOT_RUNNING)
 			t->flags |= SPOT_DEV_DYING;
 		else
 			spot_end(call, t);
 		return true;
 	}
 	/* if a pass is just refusing it, this waits until it is held */
-	if (spot_batch_state(&call->batch, &t->timer) != SPOT_HELD)
+	if (spot_batch_state(&call->batch, &t->core) != SPOT_HELD)
 		return false;
 	spot_unhold(call, t);
 	/* its only tick may have been void */
@@ -1491,9 +1490,9 @@ struct spot_pick {
 static void spot_record_timer(struct spot_call *call, struct spot_dev_timer *t,
 			      struct spottimer_record *rec)
 {
-	struct spot_owner *owner = spot_timer_owner(t);
-	struct spot_overrun overrun = t->timer.overrun;
-	s64 due = t->timer.entry.deadline;
+	struct spot_owner *owner = spot_dev_owner(t);
+	struct spot_overrun overrun = t->core.overrun;
+	s64 due = t->core.entry.deadline;
 	struct spot_tick tick = { .delivery_index = overrun.delivered };
 
 	rec->key = t->key;
@@ -1506,13 +1505,13 @@ static void spot_record_timer(struct spot_call *call, struct spot_dev_timer *t,
 		rec->result = t->result;
 	} else {
 		s64 now = spot_batch_now(&call->batch,
-					 spot_timer_clock(&t->timer));
+					 spot_core_clock(&t->core));
 
 		spot_overrun_take(&overrun, &due, max(now, due), &tick);
 		rec->flags = SPOTTIMER_REC_TICK;
 		if (t->flags & SPOT_DEV_MANUAL)
 			rec->flags |= SPOTTIMER_REC_MANUAL;
-		if (t->timer.entry.user & SPOT_TIMER_CRITICAL)
+		if (t->core.entry.user & SPOT_CORE_CRITICAL)
 			rec->flags |= SPOTTIMER_REC_CRITICAL;
 		if (!overrun.period)
 			rec->flags |= SPOTTIMER_REC_LAST;
@@ -1536,7 +1535,7 @@ static bool spot_pick_next(struct spot_ctx *ctx, struct spot_pick *pick,
 			   unsigned int *streak)
 {
 	struct spot_queue *queue = &ctx->queue;
-	struct spot_timer *timer;
+	struct spot_core *core;
 
 	lockdep_assert_held(&queue->lock);
 
@@ -1550,10 +1549,10 @@ static bool spot_pick_next(struct spot_ctx *ctx, struct spot_pick *pick,
 		*streak = 0;
 		return true;
 	}
-	timer = spot_queue_pop(queue, streak);
-	if (!timer)
+	core = spot_queue_pop(queue, streak);
+	if (!core)
 		return false;
-	pick->timer = spot_dev_timer(timer);
+	pick->timer = spot_dev_timer(core);
 	return true;
 }
 
@@ -1604,7 +1603,7 @@ static void spot_uncollect(struct spot_call *call, struct spot_pick *pick,
 	spin_lock(&queue->lock);
 	while (n--) {
 		if (pick[n].timer)
-			spot_queue_unpop(queue, &pick[n].timer->timer);
+			spot_queue_unpop(queue, &pick[n].timer->core);
 		else if (list_empty(&pick[n].owner->lapsed))
 			list_add(&pick[n].owner->lapsed, &ctx->lapsed);
 	}
@@ -1626,9 +1625,9 @@ static void spot_commit(struct spot_call *call, struct spot_pick *pick)
 		return;
 	}
 
-	spot_batch_take(&call->batch, &t->timer, &tick);
+	spot_batch_take(&call->batch, &t->core, &tick);
 	if (t->flags & SPOT_DEV_MANUAL) {
-		INIT_LIST_HEAD(&t->timer.entry.link);
+		INIT_LIST_HEAD(&t->core.entry.link);
 		t->flags &= ~SPOT_DEV_BY_PROCESS;
 		t->taker = current->pid;
 		/* a worker reads for some thread of its process */
@@ -1636,7 +1635,7 @@ static void spot_commit(struct spot_call *call, struct spot_pick *pick)
 			t->flags |= SPOT_DEV_BY_PROCESS;
 			t->taker = current->tgid;
 		}
-	} else if (!spot_batch_complete(&call->batch, &t->timer, true)) {
+	} else if (!spot_batch_complete(&call->batch, &t->core, true)) {
 		spot_end(call, t);
 	}
 }
@@ -2050,13 +2049,13 @@ static void spot_table_free(struct spot_call *call, struct spot_table *table)
 			/* even what has ended is on the queue, if not read */
 			if (spot_has_ended(t)) {
 				spin_lock(&queue->lock);
-				list_del(&t->timer.entry.link);
+				list_del(&t->core.entry.link);
 				spin_unlock(&queue->lock);
 			} else {
-				spot_batch_cancel(&call->batch, &t->timer);
+				spot_batch_cancel(&call->batch, &t->core);
 			}
-			if (t->timer.lease)
-				spot_owner_put(spot_timer_owner(t));
+			if (t->core.lease)
+				spot_owner_put(spot_dev_owner(t));
 			spot_call_put_object(call, t);
 			done++;
 		}
@@ -2129,9 +2128,9 @@ static bool spot_census_visit(struct spot_call *call, struct spot_dev_timer *t,
 
 	census->n[state]++;
 	if (state == SPOTTIMER_PENDING)
-		census->next = min(census->next, t->timer.entry.deadline -
+		census->next = min(census->next, t->core.entry.deadline -
 				   spot_batch_now(&call->batch,
-						  spot_timer_clock(&t->timer)));
+						  spot_core_clock(&t->core)));
 	return false;
 }
 

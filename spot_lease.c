@@ -19,6 +19,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/bottom_half.h>
+#include <linux/export.h>
 #include <linux/limits.h>
 #include <linux/types.h>
 
@@ -47,6 +48,7 @@ bool spot_lease_admit(struct spot_lease *lease, s64 now)
 			return false;
 	return now < deadline;
 }
+EXPORT_SYMBOL_GPL(spot_lease_admit);
 
 /* The lease has ended, and its timer does not run, or this is it. */
 static void spot_lease_tell(struct spot_lease *lease)
@@ -56,8 +58,18 @@ static void spot_lease_tell(struct spot_lease *lease)
 	lease->told = true;
 }
 
-static void spot_lease_expire(struct spot_timer *timer,
-			      const struct spot_tick *tick)
+static void spot_lease_arm(struct spot_lease *lease, s64 deadline)
+{
+	const struct spot_schedule when = {
+		.first = deadline,
+		.max = SPOT_SKIP_LATE,
+	};
+
+	spot_timer_start(&lease->timer, &when);
+}
+
+static enum spot_verdict spot_lease_expire(struct spot_timer *timer,
+					   const struct spot_tick *tick)
 {
 	struct spot_lease *lease = container_of(timer, struct spot_lease, timer);
 	s64 deadline;
@@ -66,13 +78,14 @@ static void spot_lease_expire(struct spot_timer *timer,
 		/* one that is being revoked has not run out, as far as we know */
 		if (atomic64_read(&lease->deadline) == SPOT_LEASE_ENDED)
 			spot_lease_tell(lease);
-		return;
+		return SPOT_DONE;
 	}
 	/* renewed; a renewal to an earlier deadline may come in between */
 	do {
 		deadline = atomic64_read(&lease->deadline);
-		spot_timer_start(timer, deadline, 0, SPOT_SKIP_LATE);
+		spot_lease_arm(lease, deadline);
 	} while (deadline != atomic64_read(&lease->deadline));
+	return SPOT_DONE;
 }
 
 /**
@@ -91,8 +104,9 @@ void spot_lease_init(struct spot_lease *lease,
 	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
 		lease->void_until[clock] = S64_MIN;
 	lease->lapsed = lapsed;
-	spot_timer_init(&lease->timer, SPOT_BOOTTIME, spot_lease_expire);
+	spot_timer_setup(&lease->timer, spot_lease_expire, SPOT_BOOTTIME, 0);
 }
+EXPORT_SYMBOL_GPL(spot_lease_init);
 
 /**
  * spot_lease_grant - begin an epoch
@@ -117,8 +131,9 @@ void spot_lease_grant(struct spot_lease *lease, u64 epoch, s64 deadline,
 	lease->told = false;
 	lease->epoch = epoch;
 	atomic64_set_release(&lease->deadline, deadline);
-	spot_timer_start(&lease->timer, deadline, 0, SPOT_SKIP_LATE);
+	spot_lease_arm(lease, deadline);
 }
+EXPORT_SYMBOL_GPL(spot_lease_grant);
 
 /**
  * spot_lease_renew - move the deadline
@@ -140,9 +155,10 @@ int spot_lease_renew(struct spot_lease *lease, s64 deadline)
 	} while (!atomic64_try_cmpxchg(&lease->deadline, &old, deadline));
 
 	if (deadline < old)
-		spot_timer_start(&lease->timer, deadline, 0, SPOT_SKIP_LATE);
+		spot_lease_arm(lease, deadline);
 	return 0;
 }
+EXPORT_SYMBOL_GPL(spot_lease_renew);
 
 /**
  * spot_lease_revoke - end a lease now
@@ -159,7 +175,7 @@ bool spot_lease_revoke(struct spot_lease *lease)
 	s64 now = spot_clock_now(SPOT_BOOTTIME);
 	bool live = now < atomic64_xchg(&lease->deadline, SPOT_LEASE_REVOKED);
 
-	spot_timer_cancel_sync(&lease->timer);
+	spot_timer_cancel_sync(&lease->timer, 0, NULL);
 	if (!live) {
 		local_bh_disable();
 		spot_lease_tell(lease);
@@ -168,3 +184,4 @@ bool spot_lease_revoke(struct spot_lease *lease)
 	lease->told = true;
 	return live;
 }
+EXPORT_SYMBOL_GPL(spot_lease_revoke);

@@ -10,6 +10,7 @@
  * Times are nanoseconds from 0 to S64_MAX. A due time that would lie beyond
  * saturates there: ktime never gets that far.
  */
+#include <linux/export.h>
 #include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/types.h>
@@ -44,6 +45,7 @@ void spot_overrun_init(struct spot_overrun *o, u64 period, u32 max)
 	o->max = max;
 	o->left = 0;
 }
+EXPORT_SYMBOL_GPL(spot_overrun_init);
 
 /**
  * spot_overrun_take - take a record
@@ -79,6 +81,7 @@ void spot_overrun_take(struct spot_overrun *o, s64 *due, s64 now,
 	o->last = o->next++;
 	*due = spot_due_add(*due, o->period);
 }
+EXPORT_SYMBOL_GPL(spot_overrun_take);
 
 /**
  * spot_overrun_complete - the handler of the last record has ended
@@ -91,6 +94,7 @@ void spot_overrun_complete(struct spot_overrun *o, s64 *due, s64 now)
 	if (o->max == SPOT_DELAY_NEXT)
 		*due = spot_due_add(now, o->period);
 }
+EXPORT_SYMBOL_GPL(spot_overrun_complete);
 
 /**
  * spot_overrun_skip - pass over the ticks that were due up to a time
@@ -120,3 +124,4 @@ bool spot_overrun_skip(struct spot_overrun *o, s64 *due, s64 until)
 	*due = spot_due_add(*due, o->period);
 	return true;
 }
+EXPORT_SYMBOL_GPL(spot_overrun_skip);

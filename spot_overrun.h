@@ -39,11 +39,13 @@ struct spot_overrun {
  * @delivery_index: which handler of this generation, from 1
  * @scheduled_index: which nominal tick, from 1
  * @skipped_ticks: nominal ticks since the last record's that have none
+ * @generation: whose tick it is; not set here, but by the caller
  */
 struct spot_tick {
 	u64 delivery_index;
 	u64 scheduled_index;
 	u64 skipped_ticks;
+	u64 generation;
 };
 
 void spot_overrun_init(struct spot_overrun *o, u64 period, u32 max);

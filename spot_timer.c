@@ -1,1466 +1,506 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine: one wheel per CPU and clock, and the life of a timer.
+ * Timers that call a function: the interface for other kernel modules.
  *
- * Overview
- * --------
- * Every CPU has a struct spot_cpu, and in it for every clock a base: a pair of
- * wheels, one for critical timers and one for the others, and one pinned
- * hrtimer that expires in softirq. The hrtimer is armed for the next bucket
- * that holds something and for nothing else: not every wheel tick, and not at
- * all while both wheels are empty. A timer is started on the CPU that starts
- * it.
+ * Generations
+ * -----------
+ * Each start of a timer begins a generation, and the generations of a timer
+ * follow each other by number. At most the newest lives. All up to @over are over
+ * but for what is still being called; one after the other they are released,
+ * which gives them their terminal result, and then they have ended: those up to
+ * @last.
  *
- * When an hrtimer fires, one *pass* empties the CPU's critical wheels of all
- * that is due, then takes what is due out of the others until the budget, in
- * timers or in time, is used up. Moving a timer down in a cascade costs as much
- * of it as expiring one. What remains waits for the next pass, which comes after
- * as long as the last one took, so that softirq gets half of the CPU at the most.
+ *	1 ... last ... over ... generation
+ *	have ended | to be    | lives, if it
+ *	           | released | is not over
  *
- * A timer that is due either has its function called, or goes on its queue and
- * is READY until the queue's user takes it. From there on it is in no wheel:
- * what comes due until its handler has completed is computed by then, not
- * counted tick by tick.
+ * Who has @busy set calls a function of the timer: its handler or its release
+ * function, without a lock. Only he releases, in the order of the numbers, and
+ * before he lets go he looks whether there is more to be released. So whoever
+ * finds the timer busy just moves @over, and leaves the rest to him or waits;
+ * and no handler starts before the last one has returned and what was over then
+ * has been released (contract B2, D1, E1).
  *
- *             start             expiry            take
- *     IDLE ----------> PENDING --------> READY --------> RUNNING
- *      ^                | ^ | ^            |              |  |
- *      |     cancel     | |  \ \  hold     |              |  |
- *      +----------------+ |   \ +------- HELD <-----------+  |
- *      |                  |    expiry, refused (lease)       |
- *      |                  +------------- complete -----------+
- *      +-------------------------------- complete, no more --+
+ * Handlers on a workqueue
+ * -----------------------
+ * The pass makes the timer READY and queues its work, which starts the handler if
+ * the timer is still READY. A work does not run beside itself, so what is said
+ * above of a pass goes for it too. It may come up without there being anything to
+ * do, because its timer was cancelled or started again.
  *
  * Locks
  * -----
- * spot_cpu.expiry_lock: held by a pass from its begin to its end, across the
- *   functions that it calls. So to take it and let it go is to wait for a pass,
- *   and on PREEMPT_RT, where a pass can be preempted, to lend it one's priority.
- * spot_cpu.lock: protects the bases and their wheels, and of every timer whose
- *   flags name this CPU the flags, and the wheel entry while it is PENDING. It
- *   is taken with bottom halves disabled. Nobody holds two of them, but for
- *   spot_cpu_drain(), which has a CPU that is dead.
- * spot_queue.lock: protects the lists of a queue.
- *
- * They nest in this order. expiry_lock is first because a pass drops and takes
- * spot_cpu.lock around every function that it calls. The queue is last because
- * a pass finds out which queue it needs while it holds the CPU's lock. A user's
- * own lock, under which it serialises calls on its timers, comes before all of
- * them, and so cannot be taken in softirq: neither in a timer's function (unless
- * it is never held around these calls) nor in a queue's notify function.
- *
- * To find the lock of a timer one has to read its flags, lock the CPU that they
- * name, and look whether they still do (spot_lock_timer()). While a timer
- * moves from one CPU to another, SPOT_TIMER_MIGRATING makes others wait.
- *
- * A queued timer is its user's to serialise, but for its expiry: PENDING to
- * READY or HELD happens in softirq under spot_cpu.lock. Out of the other states
- * only the user's own calls lead, which is why those need no lock here for
- * timers that are not PENDING.
- *
- * A clock that is set
- * -------------------
- * CLOCK_REALTIME may jump. Where it jumps forward, the hrtimer fires, for the
- * kernel looks at those of that clock whenever it is set, and a pass meets a jump
- * as it meets a stall. Where it jumps back nobody is told, and nobody has to be:
- * what waits for a time to come goes on waiting for it. But the wheel is ahead
- * of the clock then, and would keep a new timer until the clock has caught up.
- * So whoever is about to add to that wheel or to expire from it reads the clock
- * under the lock, sees that the wheel is ahead, and rewinds it.
- *
- * What is due already, or at the next wheel tick, does not wait for a time of
- * that clock, which may be an hour away by then; it waits by CLOCK_MONOTONIC, for
- * which spot_cpu.soon is, and is placed again if it turns out not to be due.
- *
- * Lifetimes
- * ---------
- * A timer belongs to its user, who may free it when it is IDLE and its function
- * does not run. After its function was called, a pass does not touch a timer
- * that does not repeat. After a queued timer was put on its queue and
- * spot_cpu.lock was released, no pass touches it; the queue itself may be
- * notified a little later, but within an RCU read-side section.
- *
- * CPU hotplug
- * -----------
- * The timers of a CPU that has died move to the one that buries it. Until then
- * they are in their wheel, with an hrtimer that the kernel has moved to a live
- * CPU or is about to; a pass there does no harm, since it goes by the lock of
- * the CPU whose timers it expires, and that CPU itself starts none any more.
+ * All members are protected by the lock of the CPU that has the core; see
+ * spot_engine.c. On a timer that waits or runs, start and cancel may be called
+ * from anywhere at once.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
-#include <linux/bitfield.h>
-#include <linux/bits.h>
-#include <linux/build_bug.h>
-#include <linux/cpuhotplug.h>
-#include <linux/cpumask.h>
-#include <linux/hrtimer.h>
-#include <linux/interrupt.h>
-#include <linux/ktime.h>
+#include <linux/bug.h>
+#include <linux/container_of.h>
+#include <linux/debugobjects.h>
+#include <linux/export.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
-#include <linux/module.h>
-#include <linux/moduleparam.h>
-#include <linux/percpu.h>
-#include <linux/rcupdate.h>
 #include <linux/sched.h>
-#include <linux/seq_file.h>
-#include <linux/slab.h>
-#include <linux/smp.h>
-#include <linux/spinlock.h>
-#include <linux/timekeeping.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
 
-#include "compat.h"
+#include "spot_engine.h"
 #include "spot_lease.h"
 #include "spot_timer.h"
 
-/* Entries between two looks at the clock, against the budget in time */
-#define SPOT_PASS_CHUNK		64U
-
-static_assert((CONFIG_NR_CPUS - 1) <= SPOT_TIMER_CPU);
-
-unsigned int spot_tick_ns = NSEC_PER_MSEC;
-module_param_named(tick_ns, spot_tick_ns, uint, 0444);
-MODULE_PARM_DESC(tick_ns, "length of a wheel tick, 100000 to 1000000000 ns (default 1000000)");
-
-static int spot_param_set_range(const char *val, const struct kernel_param *kp,
-				unsigned int low, unsigned int high)
-{
-	unsigned int n;
-	int ret = kstrtouint(val, 0, &n);
-
-	if (ret)
-		return ret;
-	if (n < low || n > high)
-		return -EINVAL;
-	WRITE_ONCE(*(unsigned int *)kp->arg, n);
-	return 0;
-}
-
-static int spot_param_set_budget(const char *val, const struct kernel_param *kp)
-{
-	return spot_param_set_range(val, kp, 1, 1000000);
-}
-
-static int spot_param_set_budget_ns(const char *val,
-				    const struct kernel_param *kp)
-{
-	return spot_param_set_range(val, kp, 10000, NSEC_PER_SEC / 10);
-}
-
-static const struct kernel_param_ops spot_budget_ops = {
-	.set = spot_param_set_budget,
-	.get = param_get_uint,
-};
-
-static const struct kernel_param_ops spot_budget_ns_ops = {
-	.set = spot_param_set_budget_ns,
-	.get = param_get_uint,
-};
-
-static unsigned int spot_budget = 1024;
-module_param_cb(budget, &spot_budget_ops, &spot_budget, 0644);
-MODULE_PARM_DESC(budget, "timers moved or expired in one softirq pass, 1 to 1000000 (default 1024)");
-
-static unsigned int spot_budget_ns = NSEC_PER_MSEC;
-module_param_cb(budget_ns, &spot_budget_ns_ops, &spot_budget_ns, 0644);
-MODULE_PARM_DESC(budget_ns, "time spent in one softirq pass, 10000 to 100000000 ns (default 1000000)");
-
-/* Wheels of a base */
-enum {
-	SPOT_NORMAL,
-	SPOT_CRITICAL,
-	SPOT_NR_WHEELS
-};
-
 /**
- * struct spot_base - the timers of one CPU on one clock
- * @cpu: the CPU
- * @clock: the clock
- * @armed: when @hrtimer fires; KTIME_MAX if it is not armed
- * @hrtimer: fires when a wheel must be looked at
- * @wheel: the timers
+ * struct spot_timer_wait - who waits for the end of a generation
+ * @link: place in spot_timer.waits, until @done
+ * @end: the end that it waits for, of which it names the generation
+ * @done: it is filled in
  */
-struct spot_base {
-	struct spot_cpu *cpu;
-	enum spot_clock clock;
-	s64 armed;
-	struct hrtimer hrtimer;
-	struct spot_wheel wheel[SPOT_NR_WHEELS];
+struct spot_timer_wait {
+	struct list_head link;
+	struct spot_end end;
+	bool done;
 };
 
-/* Counters of a CPU, protected by its lock; the last two are maxima */
-struct spot_stats {
-	u64 started;
-	u64 cancelled;
-	u64 candidates;
-	u64 ready;
-	u64 called;
-	u64 refused;
-	u64 passes;
-	u64 spurious;
-	u64 exhausted;
-	u64 migrated;
-	u64 pass_max;
-	u64 pass_max_ns;
+/* All who sleep until a generation has ended; they are few. */
+static DECLARE_WAIT_QUEUE_HEAD(spot_timer_waitq);
+
+static const struct debug_obj_descr spot_timer_debug = {
+	.name = "spot_timer",
 };
 
-static const char * const spot_stat_name[] = {
-	"started", "cancelled", "candidates", "ready", "called", "refused",
-	"passes", "spurious", "exhausted", "migrated", "pass_max",
-	"pass_max_ns",
-};
-
-#define SPOT_NR_STATS	ARRAY_SIZE(spot_stat_name)
-#define SPOT_STAT_MAX	(SPOT_NR_STATS - 2)
-
-static_assert(sizeof(struct spot_stats) == SPOT_NR_STATS * sizeof(u64));
-
-/**
- * struct spot_cpu - the timers of one CPU
- * @lock: see above
- * @running: the timer whose function is being called, or NULL
- * @passing: a pass runs, and arms the hrtimers at its end
- * @turn: the clock of which the next pass takes timers first
- * @hold: CLOCK_MONOTONIC, until when timers that are not critical have to wait,
- *	on whichever clock, since a pass has used up its budget; or 0
- * @soon: CLOCK_MONOTONIC, when there must be a pass for timers of other clocks
- *	that are due, or all but; KTIME_MAX for none
- * @stats: counters
- * @expiry_lock: see above
- * @expiring: the task in or upon which a pass runs, or NULL
- * @base: the bases
- */
-struct spot_cpu {
-	spinlock_t lock;	/* protects all but the other lock and its task */
-	struct spot_timer *running;
-	bool passing;
-	unsigned int turn;
-	s64 hold;
-	s64 soon;
-	struct spot_stats stats;
-	spinlock_t expiry_lock;	/* held by a pass */
-	struct task_struct *expiring;
-	struct spot_base base[SPOT_NR_CLOCKS];
-};
-
-/* Allocated when a CPU first comes up, freed with the module. */
-static DEFINE_PER_CPU(struct spot_cpu *, spot_cpus);
-static struct spot_tick_len spot_tick_len;
-static int spot_cpuhp_state;
-
-/*
- * Time
- */
-
-static const clockid_t spot_clock_id[SPOT_NR_CLOCKS] = {
-	[SPOT_MONOTONIC]	= CLOCK_MONOTONIC,
-	[SPOT_BOOTTIME]		= CLOCK_BOOTTIME,
-	[SPOT_REALTIME]		= CLOCK_REALTIME,
-};
-
-/**
- * spot_clock_now - what time it is
- * @clock: on which clock
- *
- * Any context.
- *
- * Return: nanoseconds.
- */
-s64 spot_clock_now(enum spot_clock clock)
+/* Whether all of @timer has ended, and nobody is at it. */
+static bool spot_timer_at_rest(const struct spot_timer *timer)
 {
-	KUNIT_STATIC_STUB_REDIRECT(spot_clock_now, clock);
-
-	switch (clock) {
-	case SPOT_BOOTTIME:
-		return ktime_get_boottime();
-	case SPOT_REALTIME:
-		return ktime_get_real();
-	default:
-		return ktime_get();
-	}
+	return timer->last.generation == timer->generation && !timer->busy;
 }
 
-/* When a wheel tick begins, not beyond the end of time. */
-static s64 spot_tick_time(u64 tick)
+/* The newest generation, which lives, is over. */
+static void spot_timer_over(struct spot_timer *timer)
 {
-	return min_t(u64, tick * spot_tick_len.ns, KTIME_MAX);
+	/* of those that are over only the first can have started a handler */
+	if (timer->over == timer->last.generation)
+		timer->started = timer->core.overrun.delivered;
+	timer->over = timer->generation;
 }
 
-/**
- * spot_base_arm - arm the hrtimer of a base, or disarm it
- * @base: the base
- * @time: when it is to fire, nanoseconds on its clock; KTIME_MAX for never
- */
-void spot_base_arm(struct spot_base *base, s64 time)
+/* Tell those who wait for the generation that has ended last. */
+static void spot_timer_tell(struct spot_timer *timer)
 {
-	KUNIT_STATIC_STUB_REDIRECT(spot_base_arm, base, time);
+	struct spot_timer_wait *wait, *next;
+	bool told = false;
 
-	if (time == KTIME_MAX)
-		/* if it is just firing, the pass finds nothing and goes */
-		hrtimer_try_to_cancel(&base->hrtimer);
-	else
-		hrtimer_start(&base->hrtimer, time,
-			      HRTIMER_MODE_ABS_PINNED_SOFT);
-}
-
-/*
- * The time on the clock of a base, whose CPU is locked. A wheel that is ahead of
- * it says that the clock was set back.
- */
-static s64 spot_base_now(struct spot_base *base)
-{
-	s64 now = spot_clock_now(base->clock);
-	unsigned int i;
-
-	if (base->clock == SPOT_REALTIME)
-		for (i = 0; i < SPOT_NR_WHEELS; i++)
-			spot_wheel_rewind(&base->wheel[i],
-					  spot_tick_floor(&spot_tick_len, now));
-	return now;
-}
-
-/*
- * Arm the hrtimer for the next bucket that holds something. If it is armed for
- * an earlier time, let it be: it will find out. But it is not left to fire for
- * nothing at all.
- *
- * On other clocks than the monotonic one, what has to wait although it is due
- * waits in spot_cpu.soon; so does what is due at the next wheel tick, if the
- * clock may be set back before.
- */
-static void spot_base_program(struct spot_base *base)
-{
-	bool mono = base->clock == SPOT_MONOTONIC;
-	struct spot_cpu *cpu = base->cpu;
-	s64 event = mono ? cpu->soon : KTIME_MAX;
-	s64 now = S64_MIN, near = S64_MIN;
-	unsigned int i;
-	u64 tick;
-
-	if (base->clock == SPOT_REALTIME || (!mono && cpu->hold)) {
-		now = spot_base_now(base);
-		near = now;
-	}
-	if (base->clock == SPOT_REALTIME)
-		near += spot_tick_len.ns;
-
-	for (i = 0; i < SPOT_NR_WHEELS; i++) {
-		s64 hold = i == SPOT_NORMAL ? cpu->hold : 0;
-		s64 time;
-
-		if (!spot_wheel_next(&base->wheel[i], &tick))
+	list_for_each_entry_safe(wait, next, &timer->waits, link) {
+		if (wait->end.generation != timer->last.generation)
 			continue;
-		time = spot_tick_time(tick);
-		if (mono)
-			event = min(event, max(time, hold));
-		else if (time > near)
-			event = min(event, time);
-		else
-			cpu->soon = min(cpu->soon,
-					max(spot_clock_now(SPOT_MONOTONIC) +
-					    max_t(s64, time - now, 0), hold));
+		wait->end = timer->last;
+		list_del(&wait->link);
+		/* what it stands for comes before it, see spot_timer_ended() */
+		smp_store_release(&wait->done, true);
+		told = true;
 	}
-
-	if (event < base->armed ||
-	    (event == KTIME_MAX && base->armed != KTIME_MAX)) {
-		base->armed = event;
-		spot_base_arm(base, event);
-	}
-}
-
-/* Arm the hrtimers of the clocks that are set in @clocks. */
-static void spot_cpu_program(struct spot_cpu *cpu, unsigned int clocks)
-{
-	unsigned int clock;
-
-	/* a pass does it at its end */
-	if (cpu->passing)
-		return;
-	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
-		if (clock != SPOT_MONOTONIC && clocks & BIT(clock))
-			spot_base_program(&cpu->base[clock]);
-	spot_base_program(&cpu->base[SPOT_MONOTONIC]);
+	if (told)
+		wake_up_all(&spot_timer_waitq);
 }
 
 /*
- * Timers and their locks
+ * The caller, who has made the timer busy, lets go of it, having released what
+ * is over. The lock is dropped for that if there is a release function.
  */
-
-static void spot_timer_set(struct spot_timer *timer, u32 mask, u32 value)
+static void spot_timer_let_go(struct spot_batch *batch,
+			      struct spot_timer *timer)
 {
-	u32 flags = timer->entry.user;
+	while (timer->last.generation < timer->over) {
+		struct spot_end end = {
+			.generation = timer->last.generation + 1,
+			.started = timer->started,
+		};
 
-	WRITE_ONCE(timer->entry.user, (flags & ~mask) | value);
-}
-
-static void spot_timer_set_state(struct spot_timer *timer,
-				 enum spot_state state)
-{
-	spot_timer_set(timer, SPOT_TIMER_STATE,
-		       FIELD_PREP(SPOT_TIMER_STATE, state));
-}
-
-/**
- * spot_timer_state - where a timer is
- * @timer: the timer
- *
- * Any context.
- *
- * Return: the state. A PENDING timer may be READY or HELD the next moment.
- */
-enum spot_state spot_timer_state(const struct spot_timer *timer)
-{
-	return FIELD_GET(SPOT_TIMER_STATE, READ_ONCE(timer->entry.user));
-}
-
-/**
- * spot_timer_clock - on which clock a timer runs
- * @timer: the timer
- *
- * Return: the clock.
- */
-enum spot_clock spot_timer_clock(const struct spot_timer *timer)
-{
-	return FIELD_GET(SPOT_TIMER_CLOCK, READ_ONCE(timer->entry.user));
-}
-
-static struct spot_wheel *spot_timer_wheel(struct spot_cpu *cpu,
-					   const struct spot_timer *timer)
-{
-	unsigned int which = timer->entry.user & SPOT_TIMER_CRITICAL ?
-			     SPOT_CRITICAL : SPOT_NORMAL;
-
-	return &cpu->base[spot_timer_clock(timer)].wheel[which];
-}
-
-static void spot_timer_setup(struct spot_timer *timer, enum spot_clock clock,
-			     u32 flags)
-{
-	INIT_LIST_HEAD(&timer->entry.link);
-	timer->entry.deadline = 0;
-	timer->entry.slack = 0;
-	timer->entry.user = flags | FIELD_PREP(SPOT_TIMER_CLOCK, clock) |
-		FIELD_PREP(SPOT_TIMER_CPU, raw_smp_processor_id());
-	timer->lease = NULL;
-}
-
-/**
- * spot_timer_init - prepare a timer that calls a function
- * @timer: the timer
- * @clock: its clock
- * @fn: the function
- *
- * Any context.
- */
-void spot_timer_init(struct spot_timer *timer, enum spot_clock clock,
-		     spot_timer_fn fn)
-{
-	spot_timer_setup(timer, clock, 0);
-	timer->fn = fn;
-}
-
-/**
- * spot_timer_init_queued - prepare a timer that goes on a queue
- * @timer: the timer
- * @clock: its clock
- * @critical: expire and deliver it ahead of others (contract A9)
- * @queue: the queue
- *
- * Any context.
- */
-void spot_timer_init_queued(struct spot_timer *timer, enum spot_clock clock,
-			    bool critical, struct spot_queue *queue)
-{
-	spot_timer_setup(timer, clock, SPOT_TIMER_QUEUED |
-			 (critical ? SPOT_TIMER_CRITICAL : 0));
-	timer->queue = queue;
-}
-
-/*
- * A batch holds a CPU's lock from one call to the next, and a pass a queue's,
- * if it needs to. Sparse cannot follow that, and is not told.
- */
-static void spot_cpu_lock(struct spot_cpu *cpu)
-{
-	spin_lock(&cpu->lock);
-	__release(&cpu->lock);
-}
-
-static void spot_cpu_unlock(struct spot_cpu *cpu)
-{
-	__acquire(&cpu->lock);
-	spin_unlock(&cpu->lock);
-}
-
-/* The CPU that has @timer, locked. Bottom halves are disabled. */
-static struct spot_cpu *spot_lock_timer(struct spot_timer *timer)
-{
-	static const u32 where = SPOT_TIMER_CPU | SPOT_TIMER_MIGRATING;
-
-	for (;;) {
-		u32 flags = READ_ONCE(timer->entry.user) & where;
-
-		if (!(flags & SPOT_TIMER_MIGRATING)) {
-			struct spot_cpu *cpu = per_cpu(spot_cpus, flags);
-
-			spot_cpu_lock(cpu);
-			if ((READ_ONCE(timer->entry.user) & where) == flags)
-				return cpu;
-			spot_cpu_unlock(cpu);
+		if (timer->release) {
+			spot_batch_unlock(batch);
+			end.result = timer->release(timer, end.generation);
+			spot_batch_state(batch, &timer->core);
 		}
-		cpu_relax();
+		timer->last = end;
+		timer->started = 0;
+		spot_timer_tell(timer);
 	}
+	timer->busy = false;
+	if (spot_timer_at_rest(timer))
+		debug_object_deactivate(timer, &spot_timer_debug);
 }
 
-/*
- * Queues
- */
-
-/**
- * spot_queue_init - make an empty queue
- * @queue: the queue
- * @notify: see struct spot_queue
- */
-void spot_queue_init(struct spot_queue *queue,
-		     void (*notify)(struct spot_queue *queue))
+/* The same for who finds that there is something to release, and nobody at it. */
+static void spot_timer_settle(struct spot_batch *batch,
+			      struct spot_timer *timer)
 {
-	spin_lock_init(&queue->lock);
-	INIT_LIST_HEAD(&queue->ready);
-	INIT_LIST_HEAD(&queue->critical);
-	queue->streak = 0;
-	queue->notify = notify;
-}
-
-static struct list_head *spot_queue_list(struct spot_queue *queue,
-					 const struct spot_timer *timer)
-{
-	lockdep_assert_held(&queue->lock);
-
-	return timer->entry.user & SPOT_TIMER_CRITICAL ? &queue->critical :
-							 &queue->ready;
-}
-
-/**
- * spot_queue_pop - take the next timer off a queue
- * @queue: the queue, locked by the caller
- * @streak: critical timers taken in a row, at first queue->streak; updated
- *
- * Critical ones come first, but not for ever while others wait. The timer
- * stays READY, for spot_batch_take(), spot_batch_hold() or spot_queue_unpop().
- *
- * Return: the timer, or NULL.
- */
-struct spot_timer *spot_queue_pop(struct spot_queue *queue,
-				  unsigned int *streak)
-{
-	struct spot_timer *timer;
-	struct list_head *list = &queue->ready;
-
-	lockdep_assert_held(&queue->lock);
-
-	if (!list_empty(&queue->critical) &&
-	    (list_empty(list) || *streak < SPOT_CRITICAL_STREAK)) {
-		list = &queue->critical;
-		(*streak)++;
-	} else {
-		*streak = 0;
-	}
-	if (list_empty(list))
-		return NULL;
-	timer = list_first_entry(list, struct spot_timer, entry.link);
-	list_del_init(&timer->entry.link);
-	return timer;
-}
-
-/**
- * spot_queue_unpop - put a timer back where it was taken from
- * @queue: the queue, locked by the caller
- * @timer: the last one that was popped and not put back yet
- */
-void spot_queue_unpop(struct spot_queue *queue, struct spot_timer *timer)
-{
-	list_add(&timer->entry.link, spot_queue_list(queue, timer));
-}
-
-/*
- * Batches: what a user does to its timers
- */
-
-/**
- * spot_batch_begin - begin a batch
- * @batch: to be filled in
- *
- * Context: any in which bottom halves may be disabled; disables them.
- */
-void spot_batch_begin(struct spot_batch *batch)
-{
-	local_bh_disable();
-	batch->locked = NULL;
-	batch->queue = NULL;
-	batch->read = 0;
-}
-
-/**
- * spot_batch_unlock - let go of the lock that a batch may hold
- * @batch: the batch, which goes on
- */
-void spot_batch_unlock(struct spot_batch *batch)
-{
-	struct spot_cpu *cpu = batch->locked;
-
-	if (!cpu)
+	if (timer->busy || timer->last.generation == timer->over)
 		return;
-	if (batch->dirty)
-		spot_cpu_program(cpu, batch->dirty);
-	spot_cpu_unlock(cpu);
-	batch->locked = NULL;
-}
-
-static void spot_batch_notify(struct spot_batch *batch)
-{
-	spot_batch_unlock(batch);
-	if (batch->queue) {
-		rcu_read_lock();
-		batch->queue->notify(batch->queue);
-		rcu_read_unlock();
-		batch->queue = NULL;
-	}
-}
-
-/**
- * spot_batch_end - end a batch
- * @batch: the batch
- */
-void spot_batch_end(struct spot_batch *batch)
-{
-	spot_batch_notify(batch);
-	local_bh_enable();
-}
-
-/**
- * spot_batch_now - the time that a batch goes by
- * @batch: the batch
- * @clock: the clock
- *
- * Return: nanoseconds.
- */
-s64 spot_batch_now(struct spot_batch *batch, enum spot_clock clock)
-{
-	if (!(batch->read & BIT(clock))) {
-		batch->now[clock] = spot_clock_now(clock);
-		batch->read |= BIT(clock);
-	}
-	return batch->now[clock];
-}
-
-static void spot_batch_locked(struct spot_batch *batch, struct spot_cpu *cpu)
-{
-	batch->locked = cpu;
-	batch->forwarded = 0;
-	batch->dirty = 0;
-}
-
-/* Hold the lock of the CPU that has @timer, and of no other. */
-static struct spot_cpu *spot_batch_lock_timer(struct spot_batch *batch,
-					      struct spot_timer *timer)
-{
-	struct spot_cpu *cpu = batch->locked;
-
-	if (cpu) {
-		u32 flags = READ_ONCE(timer->entry.user);
-
-		if (per_cpu(spot_cpus, flags & SPOT_TIMER_CPU) == cpu &&
-		    !(flags & SPOT_TIMER_MIGRATING))
-			return cpu;
-		spot_batch_unlock(batch);
-	}
-	cpu = spot_lock_timer(timer);
-	spot_batch_locked(batch, cpu);
-	return cpu;
+	timer->busy = true;
+	spot_timer_let_go(batch, timer);
 }
 
 /*
- * Hold the lock of the CPU on which @timer, which is in no wheel, is to wait:
- * this one, or where its function runs now. The timer belongs to it on return.
+ * Call the function of @timer, which is READY or RUNNING. The lock is dropped for
+ * that, and not held on return.
  */
-static struct spot_cpu *spot_batch_move_timer(struct spot_batch *batch,
-					      struct spot_timer *timer)
+static void spot_timer_call(struct spot_batch *batch, struct spot_timer *timer)
 {
-	struct spot_cpu *cpu = spot_batch_lock_timer(batch, timer);
-	struct spot_cpu *here = this_cpu_read(spot_cpus);
+	struct spot_core *core = &timer->core;
+	struct spot_overrun before = core->overrun;
+	s64 due = core->entry.deadline;
+	enum spot_verdict verdict;
+	struct spot_tick tick;
 
-	if (cpu == here || cpu->running == timer)
-		return cpu;
+	spot_overrun_take(&core->overrun, &core->entry.deadline,
+			  max(spot_batch_now(batch, spot_core_clock(core)), due),
+			  &tick);
+	tick.generation = timer->generation;
+	spot_core_set_state(core, SPOT_RUNNING);
+	timer->busy = true;
+	/* it may free the timer, if it is the last that we hear of it */
+	if (!before.period && !timer->release)
+		debug_object_deactivate(timer, &spot_timer_debug);
+	spot_batch_end(batch);
 
-	spot_timer_set(timer, SPOT_TIMER_MIGRATING, SPOT_TIMER_MIGRATING);
-	spot_batch_unlock(batch);
-	spot_cpu_lock(here);
-	spot_batch_locked(batch, here);
-	spot_timer_set(timer, SPOT_TIMER_MIGRATING | SPOT_TIMER_CPU,
-		       FIELD_PREP(SPOT_TIMER_CPU, smp_processor_id()));
-	return here;
-}
+	verdict = timer->fn(timer, &tick);
+	if (verdict == SPOT_FREED)
+		return;
 
-/* Put @timer, which is in no wheel, into one. */
-static void spot_batch_arm(struct spot_batch *batch, struct spot_timer *timer)
-{
-	struct spot_cpu *cpu = spot_batch_move_timer(batch, timer);
-	enum spot_clock clock = spot_timer_clock(timer);
-	struct spot_base *base = &cpu->base[clock];
-	unsigned int i;
-	u64 tick;
-
-	if (!(batch->forwarded & BIT(clock))) {
-		/* a clock that may be set has to be read with the lock held */
-		tick = spot_tick_floor(&spot_tick_len, clock == SPOT_REALTIME ?
-				       spot_base_now(base) :
-				       spot_batch_now(batch, clock));
-		for (i = 0; i < SPOT_NR_WHEELS; i++)
-			spot_wheel_forward(&base->wheel[i], tick);
-		batch->forwarded |= BIT(clock);
+	spot_batch_begin(batch);
+	spot_batch_bring(batch, core);
+	if (!before.period && !timer->release)
+		debug_object_activate(timer, &spot_timer_debug);
+	if (timer->over >= tick.generation) {
+		/* it was cancelled or started again meanwhile */
+		timer->started -= verdict == SPOT_BUSY;
+	} else if (verdict == SPOT_BUSY) {
+		core->overrun = before;
+		core->entry.deadline = due;
+		spot_batch_add(batch, core);
+	} else if (before.period) {
+		spot_overrun_complete(&core->overrun, &core->entry.deadline,
+				      spot_clock_now(spot_core_clock(core)));
+		spot_batch_add(batch, core);
+	} else {
+		spot_core_set_state(core, SPOT_IDLE);
+		spot_timer_over(timer);
 	}
-
-	spot_timer_set_state(timer, SPOT_PENDING);
-	tick = spot_wheel_add(spot_timer_wheel(cpu, timer), &timer->entry);
-	/* another CPU's is programmed by the pass that runs there */
-	if (spot_tick_time(tick) < base->armed &&
-	    cpu == this_cpu_read(spot_cpus))
-		batch->dirty |= BIT(clock);
+	spot_timer_let_go(batch, timer);
+	spot_batch_end(batch);
 }
 
-/* Put @timer on its queue. */
-static void spot_batch_ready(struct spot_batch *batch, struct spot_timer *timer)
+/* Somebody is at the timer, so its tick has to wait for the next wheel tick. */
+static void spot_timer_put_off(struct spot_batch *batch,
+			       struct spot_timer *timer)
 {
-	struct spot_queue *queue = timer->queue;
-
-	if (batch->queue && batch->queue != queue)
-		spot_batch_notify(batch);
-	batch->queue = queue;
-
-	spot_timer_set_state(timer, SPOT_READY);
-	spin_lock(&queue->lock);
-	list_add_tail(&timer->entry.link, spot_queue_list(queue, timer));
-	spin_unlock(&queue->lock);
+	spot_batch_bring(batch, &timer->core);
+	spot_batch_add(batch, &timer->core);
 }
 
-/**
- * spot_batch_push - put a timer on its queue, due or not
- * @batch: the batch
- * @timer: a queued timer that is idle, and stays so
- *
- * For what the queue's user wants to tell itself in the order of its ticks.
- */
-void spot_batch_push(struct spot_batch *batch, struct spot_timer *timer)
+/* The core is due: in a pass, which has made it RUNNING. */
+static void spot_timer_expire(struct spot_core *core)
 {
-	spot_batch_ready(batch, timer);
-	spot_timer_set_state(timer, SPOT_IDLE);
-}
+	struct spot_timer *timer = container_of(core, struct spot_timer, core);
+	struct spot_batch batch;
 
-/**
- * spot_batch_start - start a timer
- * @batch: the batch
- * @timer: the timer, idle, or running its function; entry.deadline, entry.slack
- *	and overrun are set
- *
- * It fires at the first wheel tick at or after its deadline, and not before
- * the next (contract A3).
- */
-void spot_batch_start(struct spot_batch *batch, struct spot_timer *timer)
-{
-	spot_batch_arm(batch, timer);
-	batch->locked->stats.started++;
-}
-
-/**
- * spot_batch_state - where a timer is, and stays while the batch has its lock
- * @batch: the batch
- * @timer: the timer
- *
- * Unlike spot_timer_state() it waits for a pass that is just expiring the timer.
- *
- * Return: the state.
- */
-enum spot_state spot_batch_state(struct spot_batch *batch,
-				 struct spot_timer *timer)
-{
-	spot_batch_lock_timer(batch, timer);
-	return spot_timer_state(timer);
-}
-
-/**
- * spot_batch_cancel - take a timer out of the wheel or off its queue
- * @batch: the batch
- * @timer: the timer
- *
- * A queued timer that is RUNNING stays so: its user waits or not. A function
- * that is running is not waited for, but a timer that repeats does not go on.
- *
- * Return: where the timer was. It is IDLE, or still SPOT_RUNNING.
- */
-enum spot_state spot_batch_cancel(struct spot_batch *batch,
-				  struct spot_timer *timer)
-{
-	struct spot_cpu *cpu = spot_batch_lock_timer(batch, timer);
-	enum spot_state state = spot_timer_state(timer);
-	struct spot_wheel *wheel;
-
-	switch (state) {
-	case SPOT_PENDING:
-		wheel = spot_timer_wheel(cpu, timer);
-		spot_wheel_remove(wheel, &timer->entry);
-		if (!wheel->levels)
-			batch->dirty |= BIT(spot_timer_clock(timer));
-		break;
-	case SPOT_READY:
-		spin_lock(&timer->queue->lock);
-		list_del(&timer->entry.link);
-		spin_unlock(&timer->queue->lock);
-		break;
-	case SPOT_RUNNING:
-		if (timer->entry.user & SPOT_TIMER_QUEUED)
-			return state;
-		break;
-	case SPOT_IDLE:
-		return state;
-	case SPOT_HELD:
-		break;
+	spot_batch_begin(&batch);
+	/* it may have been cancelled, and started again, while no lock was held */
+	if (spot_batch_state(&batch, core) != SPOT_RUNNING) {
+		spot_batch_end(&batch);
+	} else if (timer->wq) {
+		spot_core_set_state(core, SPOT_READY);
+		queue_work(timer->wq, &timer->work);
+		spot_batch_end(&batch);
+	} else if (timer->busy) {
+		spot_timer_put_off(&batch, timer);
+		spot_batch_end(&batch);
+	} else {
+		spot_timer_call(&batch, timer);
 	}
-	spot_timer_set_state(timer, SPOT_IDLE);
-	cpu->stats.cancelled++;
-	return state;
 }
 
-/**
- * spot_batch_take - begin the handler of a queued timer
- * @batch: the batch
- * @timer: a timer that was popped from its queue
- * @tick: where to put which tick it is
- */
-void spot_batch_take(struct spot_batch *batch, struct spot_timer *timer,
-		     struct spot_tick *tick)
+static void spot_timer_work(struct work_struct *work)
 {
-	s64 now = spot_batch_now(batch, spot_timer_clock(timer));
+	struct spot_timer *timer = container_of(work, struct spot_timer, work);
+	struct spot_core *core = &timer->core;
+	struct spot_batch batch;
 
-	spot_overrun_take(&timer->overrun, &timer->entry.deadline,
-			  max(now, timer->entry.deadline), tick);
-	spot_timer_set_state(timer, SPOT_RUNNING);
-	if (timer->entry.user & SPOT_TIMER_CRITICAL)
-		timer->queue->streak++;
-	else
-		timer->queue->streak = 0;
-}
-
-/* Let @timer wait for its next tick, or none if that has been processed. */
-static void spot_batch_next(struct spot_batch *batch, struct spot_timer *timer)
-{
-	s64 now = spot_batch_now(batch, spot_timer_clock(timer));
-
-	if (spot_tick_ceil(&spot_tick_len, timer->entry.deadline) <=
-	    spot_tick_floor(&spot_tick_len, now))
-		spot_batch_ready(batch, timer);
-	else
-		spot_batch_arm(batch, timer);
-}
-
-/**
- * spot_batch_complete - end the handler of a queued timer
- * @batch: the batch
- * @timer: a timer that is running
- * @go_on: whether there is to be a next tick
- *
- * If the next tick has come meanwhile, the timer is ready at once (contract
- * F5); otherwise it waits for it.
- *
- * Return: false if there is no next tick; the timer is idle then.
- */
-bool spot_batch_complete(struct spot_batch *batch, struct spot_timer *timer,
-			 bool go_on)
-{
-	if (!go_on || !timer->overrun.period) {
-		spot_timer_set_state(timer, SPOT_IDLE);
-		return false;
+	spot_batch_begin(&batch);
+	if (spot_batch_state(&batch, core) != SPOT_READY) {
+		spot_batch_end(&batch);
+	} else if (timer->busy) {
+		spot_timer_put_off(&batch, timer);
+		spot_batch_end(&batch);
+	} else if (core->lease &&
+		   !spot_lease_admit(core->lease,
+				     spot_batch_now(&batch, SPOT_BOOTTIME))) {
+		spot_core_set_state(core, SPOT_HELD);
+		spot_batch_end(&batch);
+	} else {
+		spot_timer_call(&batch, timer);
 	}
-	spot_overrun_complete(&timer->overrun, &timer->entry.deadline,
-			      spot_batch_now(batch, spot_timer_clock(timer)));
-	spot_batch_next(batch, timer);
-	return true;
 }
 
 /**
- * spot_batch_hold - keep a tick that may not start
- * @batch: the batch
- * @timer: a timer that was popped from its queue
+ * spot_timer_setup - prepare a timer, once, before all else
+ * @timer: the timer; not on the stack
+ * @fn: its function
+ * @clock: its clock
+ * @flags: 0 or SPOT_CRITICAL
+ *
+ * Context: any.
  */
-void spot_batch_hold(struct spot_batch *batch, struct spot_timer *timer)
+void spot_timer_setup(struct spot_timer *timer, spot_timer_fn fn,
+		      enum spot_clock clock, unsigned int flags)
 {
-	spot_timer_set_state(timer, SPOT_HELD);
+	debug_object_init(timer, &spot_timer_debug);
+	memset(timer, 0, sizeof(*timer));
+	spot_core_init(&timer->core, clock, flags & SPOT_CRITICAL,
+		       spot_timer_expire);
+	timer->fn = fn;
+	INIT_WORK(&timer->work, spot_timer_work);
+	INIT_LIST_HEAD(&timer->waits);
 }
-
-/**
- * spot_batch_resume - let a held timer go on
- * @batch: the batch
- * @timer: a timer that is held, or was popped from its queue
- */
-void spot_batch_resume(struct spot_batch *batch, struct spot_timer *timer)
-{
-	spot_batch_next(batch, timer);
-}
+EXPORT_SYMBOL_GPL(spot_timer_setup);
 
 /**
  * spot_timer_start - start a timer, or start it again
- * @timer: the timer, in whatever state
- * @first: when its first tick is due, in nanoseconds on its clock
- * @period: nanoseconds between ticks, 0 for one tick
- * @max: most ticks per catch-up, SPOT_SKIP_LATE or SPOT_DELAY_NEXT
+ * @timer: the timer, in whatever state; its own function may do so too
+ * @when: its schedule
  *
- * Context: any in which bottom halves may be disabled, softirq too; no batch.
+ * Begins a new generation, and ends the one before it, if that lives: its tick
+ * does not come any more, and its handler, if it runs, finishes before the new
+ * one's first handler starts (contract B2). The first tick does not come before
+ * the next wheel tick, nor before it is due (contract A3).
+ *
+ * Context: any in which bottom halves may be disabled, softirq too; never sleeps,
+ * and allocates nothing. May call the release function, for the generation that
+ * was replaced.
+ *
+ * Return: the number of the generation, larger than all before; or -EINVAL, and
+ * nothing has changed, if @when is not valid.
  */
-void spot_timer_start(struct spot_timer *timer, s64 first, u64 period, u32 max)
+s64 spot_timer_start(struct spot_timer *timer, const struct spot_schedule *when)
 {
+	struct spot_core *core = &timer->core;
 	struct spot_batch batch;
+	s64 generation;
 
+	if (when->first < 0 || when->period > S64_MAX || when->max > INT_MAX)
+		return -EINVAL;
+
+	debug_object_assert_init(timer, &spot_timer_debug);
 	spot_batch_begin(&batch);
-	spot_batch_cancel(&batch, timer);
-	timer->entry.deadline = first;
-	spot_overrun_init(&timer->overrun, period, max);
-	spot_batch_start(&batch, timer);
-	spot_batch_end(&batch);
-}
-
-/**
- * spot_timer_cancel_sync - cancel a timer and wait for its function to return
- * @timer: a timer with a function
- *
- * Context: any in which bottom halves may be disabled, softirq too; no batch. Not
- * with a lock held that the function takes, nor in the function of another timer.
- * May spin, or sleep on PREEMPT_RT, for as long as a pass lasts.
- *
- * Return: 0, or -EINPROGRESS if called by the timer's own function, after
- * which it does not go on either (contract E4).
- */
-int spot_timer_cancel_sync(struct spot_timer *timer)
-{
 	for (;;) {
-		struct spot_batch batch;
-		struct spot_cpu *cpu;
-		bool running;
-
-		spot_batch_begin(&batch);
-		spot_batch_cancel(&batch, timer);
-		cpu = batch.locked;
-		running = cpu->running == timer;
-		spot_batch_end(&batch);
-
-		if (!running)
-			return 0;
-		if (READ_ONCE(cpu->expiring) == current)
-			return -EINPROGRESS;
-		spin_lock_bh(&cpu->expiry_lock);
-		spin_unlock_bh(&cpu->expiry_lock);
-	}
-}
-
-/*
- * Expiry
- */
-
-/**
- * struct spot_pass - one pass over a base
- * @base: the base
- * @now: the time, on its clock
- * @boottime: the time for leases, 0 until one has asked
- * @queue: a queue that is locked and was added to, or NULL
- * @entries: timers moved or expired so far
- */
-struct spot_pass {
-	struct spot_base *base;
-	s64 now;
-	s64 boottime;
-	struct spot_queue *queue;
-	u64 entries;
-};
-
-static void spot_pass_notify(struct spot_pass *pass)
-{
-	struct spot_queue *queue = pass->queue;
-
-	if (!queue)
-		return;
-	__acquire(&queue->lock);
-	spin_unlock(&queue->lock);
-	queue->notify(queue);
-	pass->queue = NULL;
-}
-
-static void spot_pass_queue(struct spot_pass *pass, struct spot_timer *timer)
-{
-	struct spot_queue *queue = timer->queue;
-
-	if (pass->queue != queue) {
-		spot_pass_notify(pass);
-		spin_lock(&queue->lock);
-		__release(&queue->lock);
-		pass->queue = queue;
-	}
-	spot_timer_set_state(timer, SPOT_READY);
-	list_add_tail(&timer->entry.link, spot_queue_list(queue, timer));
-	pass->base->cpu->stats.ready++;
-}
-
-static void spot_pass_call(struct spot_pass *pass, struct spot_timer *timer)
-{
-	struct spot_cpu *cpu = pass->base->cpu;
-	bool repeats = timer->overrun.period;
-	spot_timer_fn fn = timer->fn;
-	struct spot_tick tick;
-
-	spot_overrun_take(&timer->overrun, &timer->entry.deadline, pass->now,
-			  &tick);
-	spot_timer_set_state(timer, repeats ? SPOT_RUNNING : SPOT_IDLE);
-	cpu->running = timer;
-	cpu->stats.called++;
-	spot_pass_notify(pass);
-	spin_unlock(&cpu->lock);
-
-	fn(timer, &tick);
-
-	spin_lock(&cpu->lock);
-	cpu->running = NULL;
-	pass->boottime = 0;
-	/* one that does not repeat may have been freed */
-	if (repeats && spot_timer_state(timer) == SPOT_RUNNING) {
-		spot_overrun_complete(&timer->overrun, &timer->entry.deadline,
-				      spot_clock_now(pass->base->clock));
-		spot_timer_set_state(timer, SPOT_PENDING);
-		spot_wheel_add(spot_timer_wheel(cpu, timer), &timer->entry);
-	}
-}
-
-static bool spot_pass_admit(struct spot_pass *pass, struct spot_timer *timer)
-{
-	if (!timer->lease)
-		return true;
-	if (!pass->boottime)
-		pass->boottime = spot_clock_now(SPOT_BOOTTIME);
-	return spot_lease_admit(timer->lease, pass->boottime);
-}
-
-/* @timer has been taken out of the wheel because its wheel tick has come. */
-static void spot_pass_expire(struct spot_pass *pass, struct spot_timer *timer)
-{
-	struct spot_cpu *cpu = pass->base->cpu;
-
-	cpu->stats.candidates++;
-	if (unlikely(timer->entry.deadline > pass->now)) {
-		spot_wheel_add(spot_timer_wheel(cpu, timer), &timer->entry);
-	} else if (!spot_pass_admit(pass, timer)) {
-		spot_timer_set_state(timer, SPOT_HELD);
-		cpu->stats.refused++;
-	} else if (timer->entry.user & SPOT_TIMER_QUEUED) {
-		spot_pass_queue(pass, timer);
-	} else {
-		spot_pass_call(pass, timer);
-	}
-}
-
-/* Spend up to @budget on a wheel. True if there is more to do. */
-static bool spot_pass_wheel(struct spot_pass *pass, struct spot_wheel *wheel,
-			    unsigned int budget)
-{
-	u64 tick = spot_tick_floor(&spot_tick_len, pass->now);
-	struct spot_wheel_entry *entry;
-	unsigned int left = budget;
-
-	pass->boottime = 0;
-	while ((entry = spot_wheel_expire(wheel, tick, &left)))
-		spot_pass_expire(pass, container_of(entry, struct spot_timer,
-						    entry));
-	pass->entries += budget - left;
-	return !left;
-}
-
-/* Whether timers of @base that are not critical are due. */
-static bool spot_base_overdue(struct spot_base *base)
-{
-	s64 now = spot_base_now(base);
-	u64 tick;
-
-	return spot_wheel_next(&base->wheel[SPOT_NORMAL], &tick) &&
-	       spot_tick_time(tick) <= now;
-}
-
-/* Turn to @base. False if a pass has nothing to do in that wheel of it. */
-static bool spot_pass_turn(struct spot_pass *pass, struct spot_base *base,
-			   unsigned int which)
-{
-	u64 tick;
-
-	if (!spot_wheel_next(&base->wheel[which], &tick))
-		return false;
-	pass->base = base;
-	pass->now = spot_base_now(base);
-	return true;
-}
-
-static void spot_pass_critical(struct spot_pass *pass, struct spot_cpu *cpu)
-{
-	unsigned int clock;
-
-	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
-		struct spot_base *base = &cpu->base[clock];
-
-		if (spot_pass_turn(pass, base, SPOT_CRITICAL))
-			while (spot_pass_wheel(pass, &base->wheel[SPOT_CRITICAL],
-					       SPOT_PASS_CHUNK))
-				;
-	}
-}
-
-/*
- * Expire timers that are not critical until the budget is used up. Then another
- * clock comes first in the next pass, or one with too much to do would starve
- * the others.
- *
- * Return: whether there is more to do.
- */
-static bool spot_pass_normal(struct spot_pass *pass, struct spot_cpu *cpu,
-			     s64 end)
-{
-	u64 last = pass->entries + READ_ONCE(spot_budget);
-	unsigned int first = cpu->turn;
-	unsigned int i;
-
-	for (i = 0; i < SPOT_NR_CLOCKS; i++) {
-		unsigned int clock = (first + i) % SPOT_NR_CLOCKS;
-		struct spot_base *base = &cpu->base[clock];
-		struct spot_wheel *wheel = &base->wheel[SPOT_NORMAL];
-		bool more, out;
-
-		if (!spot_pass_turn(pass, base, SPOT_NORMAL))
-			continue;
-		do {
-			more = spot_pass_wheel(pass, wheel,
-					       min_t(u64, last - pass->entries,
-						     SPOT_PASS_CHUNK));
-			out = pass->entries == last ||
-			      spot_clock_now(SPOT_MONOTONIC) >= end;
-		} while (more && !out);
-
-		if (more && spot_base_overdue(base)) {
-			cpu->turn = (clock + 1) % SPOT_NR_CLOCKS;
-			return true;
-		}
-	}
-	return false;
-}
-
-/**
- * spot_base_pass - expire what is due on the CPU of a base, within the budget
- * @base: the base, whose hrtimer has fired
- *
- * Context: softirq.
- */
-void spot_base_pass(struct spot_base *base)
-{
-	struct spot_cpu *cpu = base->cpu;
-	struct spot_pass pass = {};
-	s64 begin, spent;
-
-	spin_lock(&cpu->expiry_lock);
-	WRITE_ONCE(cpu->expiring, current);
-	rcu_read_lock();
-	spin_lock(&cpu->lock);
-
-	begin = spot_clock_now(SPOT_MONOTONIC);
-	base->armed = KTIME_MAX;
-	cpu->passing = true;
-	cpu->soon = KTIME_MAX;
-
-	spot_pass_critical(&pass, cpu);
-	/* a critical timer may have come while the others have to wait */
-	if (begin >= cpu->hold) {
-		bool more = spot_pass_normal(&pass, cpu,
-					     begin + READ_ONCE(spot_budget_ns));
-
-		spent = spot_clock_now(SPOT_MONOTONIC) - begin;
-		cpu->hold = more ? begin + spent +
-				   max_t(s64, spent, SPOT_TICK_NS_MIN) : 0;
-		cpu->stats.exhausted += more;
-	}
-	spot_pass_notify(&pass);
-
-	spent = spot_clock_now(SPOT_MONOTONIC) - begin;
-	cpu->stats.passes++;
-	cpu->stats.spurious += !pass.entries;
-	cpu->stats.pass_max = max(cpu->stats.pass_max, pass.entries);
-	cpu->stats.pass_max_ns = max_t(u64, cpu->stats.pass_max_ns, spent);
-
-	cpu->passing = false;
-	spot_cpu_program(cpu, BIT(SPOT_NR_CLOCKS) - 1);
-
-	spin_unlock(&cpu->lock);
-	rcu_read_unlock();
-	WRITE_ONCE(cpu->expiring, NULL);
-	spin_unlock(&cpu->expiry_lock);
-}
-
-static enum hrtimer_restart spot_base_fire(struct hrtimer *hrtimer)
-{
-	spot_base_pass(container_of(hrtimer, struct spot_base, hrtimer));
-	return HRTIMER_NORESTART;
-}
-
-/*
- * CPU hotplug
- */
-
-static int spot_cpu_prepare(unsigned int n)
-{
-	struct spot_cpu *cpu = per_cpu(spot_cpus, n);
-	unsigned int clock, i;
-
-	/* one that comes back finds its wheels empty; they forward themselves */
-	if (cpu)
-		return 0;
-
-	cpu = kvzalloc_node(sizeof(*cpu), GFP_KERNEL, cpu_to_node(n));
-	if (!cpu)
-		return -ENOMEM;
-	spin_lock_init(&cpu->lock);
-	spin_lock_init(&cpu->expiry_lock);
-	cpu->soon = KTIME_MAX;
-	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
-		struct spot_base *base = &cpu->base[clock];
-
-		base->cpu = cpu;
-		base->clock = clock;
-		base->armed = KTIME_MAX;
-		hrtimer_setup(&base->hrtimer, spot_base_fire,
-			      spot_clock_id[clock],
-			      HRTIMER_MODE_ABS_PINNED_SOFT);
-		for (i = 0; i < SPOT_NR_WHEELS; i++)
-			spot_wheel_init(&base->wheel[i], &spot_tick_len,
-					spot_tick_floor(&spot_tick_len,
-							spot_clock_now(clock)));
-	}
-	per_cpu(spot_cpus, n) = cpu;
-	return 0;
-}
-
-/* Move timers of a wheel of the dead CPU @from here. True if there are more. */
-static bool spot_cpu_drain(struct spot_cpu *from, enum spot_clock clock,
-			   unsigned int which)
-{
-	struct spot_wheel *wheel = &from->base[clock].wheel[which];
-	struct spot_wheel_entry *entry;
-	struct spot_batch batch;
-	struct spot_cpu *here;
-	unsigned int n;
-
-	/* so too when a load fails half-way, and nothing has died */
-	if (!spot_wheel_first(wheel))
-		return false;
-
-	spot_batch_begin(&batch);
-	here = this_cpu_read(spot_cpus);
-	spin_lock(&from->lock);
-	spin_lock_nested(&here->lock, SINGLE_DEPTH_NESTING);
-	__release(&here->lock);
-	spot_batch_locked(&batch, here);
-
-	for (n = 0; n < SPOT_PASS_CHUNK; n++) {
-		struct spot_timer *timer;
-
-		entry = spot_wheel_first(wheel);
-		if (!entry)
+		spot_batch_claim(&batch, core);
+		if (timer->generation > timer->over)
+			spot_timer_over(timer);
+		if (timer->busy || timer->last.generation == timer->over)
 			break;
-		timer = container_of(entry, struct spot_timer, entry);
-		spot_wheel_remove(wheel, entry);
-		spot_timer_set(timer, SPOT_TIMER_CPU,
-			       FIELD_PREP(SPOT_TIMER_CPU, smp_processor_id()));
-		spot_batch_arm(&batch, timer);
-		here->stats.migrated++;
+		/* others may come in between */
+		spot_timer_settle(&batch, timer);
 	}
+	if (spot_timer_at_rest(timer))
+		debug_object_activate(timer, &spot_timer_debug);
 
-	spot_batch_unlock(&batch);
-	spin_unlock(&from->lock);
+	generation = ++timer->generation;
+	core->entry.deadline = when->first;
+	core->entry.slack = spot_core_slack(when->slack);
+	spot_overrun_init(&core->overrun, when->period, when->max);
+	spot_batch_start(&batch, core);
 	spot_batch_end(&batch);
-	return entry;
+	return generation;
 }
-
-static bool spot_cpu_empty(struct spot_cpu *cpu)
-{
-	unsigned int clock, i;
-
-	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
-		for (i = 0; i < SPOT_NR_WHEELS; i++)
-			if (spot_wheel_first(&cpu->base[clock].wheel[i]))
-				return false;
-	return true;
-}
-
-static int spot_cpu_dead(unsigned int n)
-{
-	struct spot_cpu *cpu = per_cpu(spot_cpus, n);
-	unsigned int clock, i;
-
-	/* a function that a pass calls may start its timer again, on any clock */
-	do {
-		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
-			hrtimer_cancel(&cpu->base[clock].hrtimer);
-		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
-			for (i = 0; i < SPOT_NR_WHEELS; i++)
-				while (spot_cpu_drain(cpu, clock, i))
-					cond_resched();
-	} while (!spot_cpu_empty(cpu));
-
-	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
-		cpu->base[clock].armed = KTIME_MAX;
-	cpu->hold = 0;
-	cpu->soon = KTIME_MAX;
-	return 0;
-}
+EXPORT_SYMBOL_GPL(spot_timer_start);
 
 /*
- * Tests with a clock of their own
+ * Cancel a generation and release it, unless somebody else has to. @wait is on
+ * the timer's list on return if that is so.
  */
-
-/**
- * spot_base_here - the base of this CPU
- * @clock: the clock
- *
- * Return: the base.
- */
-struct spot_base *spot_base_here(enum spot_clock clock)
+static int spot_timer_stop(struct spot_batch *batch, struct spot_timer *timer,
+			   u64 generation, struct spot_timer_wait *wait)
 {
-	return &this_cpu_read(spot_cpus)->base[clock];
-}
-
-/*
- * Start, stop, and what can be seen
- */
-
-static void spot_engine_show_row(struct seq_file *m, const char *name,
-				 u64 (*get)(struct spot_cpu *, unsigned int),
-				 unsigned int arg, bool is_max)
-{
-	u64 total = 0;
-	unsigned int n;
-
-	for_each_possible_cpu(n) {
-		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
-		u64 value = cpu ? get(cpu, arg) : 0;
-
-		total = is_max ? max(total, value) : total + value;
+	spot_batch_state(batch, &timer->core);
+	if (!generation)
+		generation = timer->generation;
+	if (!generation || generation > timer->generation)
+		return -ENOENT;
+	if (generation < timer->last.generation)
+		return -ESTALE;
+	if (generation == timer->last.generation) {
+		wait->end = timer->last;
+		return 0;
 	}
-	seq_printf(m, "%-12s %12llu", name, total);
-	for_each_possible_cpu(n) {
-		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
 
-		if (cpu)
-			seq_printf(m, " %12llu", get(cpu, arg));
+	if (generation > timer->over) {
+		spot_batch_cancel(batch, &timer->core);
+		spot_timer_over(timer);
 	}
-	seq_putc(m, '\n');
-}
-
-static u64 spot_get_stat(struct spot_cpu *cpu, unsigned int i)
-{
-	u64 value;
-
-	spin_lock_bh(&cpu->lock);
-	value = ((u64 *)&cpu->stats)[i];
-	spin_unlock_bh(&cpu->lock);
-	return value;
-}
-
-static u64 spot_get_hrtimers(struct spot_cpu *cpu, unsigned int arg)
-{
-	unsigned int clock, n = 0;
-
-	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
-		n += hrtimer_active(&cpu->base[clock].hrtimer);
-	return n;
-}
-
-static u64 spot_get_cascaded(struct spot_cpu *cpu, unsigned int arg)
-{
-	unsigned int clock, i;
-	u64 n = 0;
-
-	spin_lock_bh(&cpu->lock);
-	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
-		for (i = 0; i < SPOT_NR_WHEELS; i++)
-			n += cpu->base[clock].wheel[i].cascaded;
-	spin_unlock_bh(&cpu->lock);
-	return n;
+	wait->end.generation = generation;
+	wait->done = false;
+	list_add_tail(&wait->link, &timer->waits);
+	spot_timer_settle(batch, timer);
+	return wait->done ? 0 : -EINPROGRESS;
 }
 
 /**
- * spot_engine_show - print the counters
- * @m: where to
+ * spot_timer_cancel - end a generation, without waiting
+ * @timer: the timer
+ * @generation: which one, or 0 for the newest
+ * @end: where to put how it has ended, or NULL
  *
- * A line for each: name, total (of a maximum the largest), then CPU by CPU.
- */
-void spot_engine_show(struct seq_file *m)
-{
-	unsigned int i;
-
-	spot_engine_show_row(m, "hrtimers", spot_get_hrtimers, 0, false);
-	for (i = 0; i < SPOT_NR_STATS; i++)
-		spot_engine_show_row(m, spot_stat_name[i], spot_get_stat, i,
-				     i >= SPOT_STAT_MAX);
-	spot_engine_show_row(m, "cascaded", spot_get_cascaded, 0, false);
-}
-
-static void spot_engine_free(void)
-{
-	unsigned int n, clock;
-
-	for_each_possible_cpu(n) {
-		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
-
-		if (!cpu)
-			continue;
-		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
-			hrtimer_cancel(&cpu->base[clock].hrtimer);
-		kvfree(cpu);
-	}
-}
-
-/**
- * spot_engine_init - start the engine
+ * Context: as for spot_timer_start().
  *
- * Return: 0, -EINVAL if tick_ns is out of range, or another error.
+ * Return: 0 if it has ended: no handler of it starts any more, and all have
+ * returned; -EINPROGRESS if it ends when its handler, or its release function,
+ * has returned (contract E3, E4); -ESTALE if a later one has ended already, and
+ * this one's result is forgotten; -ENOENT if there has never been such a one.
  */
-int spot_engine_init(void)
+int spot_timer_cancel(struct spot_timer *timer, u64 generation,
+		      struct spot_end *end)
 {
+	struct spot_timer_wait wait;
+	struct spot_batch batch;
 	int ret;
 
-	if (spot_tick_ns < SPOT_TICK_NS_MIN || spot_tick_ns > SPOT_TICK_NS_MAX) {
-		pr_err("tick_ns=%u is out of range, must be %u to %u\n",
-		       spot_tick_ns, SPOT_TICK_NS_MIN, SPOT_TICK_NS_MAX);
-		return -EINVAL;
-	}
-	spot_tick_len_init(&spot_tick_len, spot_tick_ns);
+	debug_object_assert_init(timer, &spot_timer_debug);
+	spot_batch_begin(&batch);
+	ret = spot_timer_stop(&batch, timer, generation, &wait);
+	if (ret == -EINPROGRESS)
+		list_del(&wait.link);
+	spot_batch_end(&batch);
+	if (!ret && end)
+		*end = wait.end;
+	return ret;
+}
+EXPORT_SYMBOL_GPL(spot_timer_cancel);
 
-	ret = cpuhp_setup_state(CPUHP_BP_PREPARE_DYN, "misc/spottimer:prepare",
-				spot_cpu_prepare, spot_cpu_dead);
-	if (ret < 0) {
-		spot_engine_free();
-		return ret;
-	}
-	spot_cpuhp_state = ret;
-	return 0;
+static bool spot_timer_ended(struct spot_timer_wait *wait)
+{
+	/* what it stands for comes after it, see spot_timer_tell() */
+	return smp_load_acquire(&wait->done);
 }
 
 /**
- * spot_engine_exit - stop the engine
+ * spot_timer_cancel_sync - end a generation, and wait until it has ended
+ * @timer: the timer
+ * @generation: which one, or 0 for the newest
+ * @end: where to put how it has ended, or NULL
  *
- * No timer is pending any more.
+ * Afterwards nobody of ours touches the timer, unless it is started again: it may
+ * be freed.
+ *
+ * Context: process context, for a timer with a workqueue or a release function:
+ * sleeps, uninterruptibly. Of other timers any context in which bottom halves may
+ * be disabled; it spins then (on PREEMPT_RT it sleeps) until a pass has ended. Not
+ * with a lock held that the timer's functions take, nor in the function of
+ * another timer.
+ *
+ * Return: 0; or -EINPROGRESS if called by the timer's own function, which cannot
+ * wait for itself: the timer ends when that returns (contract E4); or -ESTALE or
+ * -ENOENT, as spot_timer_cancel().
  */
-void spot_engine_exit(void)
+int spot_timer_cancel_sync(struct spot_timer *timer, u64 generation,
+			   struct spot_end *end)
 {
-	cpuhp_remove_state_nocalls(spot_cpuhp_state);
-	spot_engine_free();
+	bool in_work = timer->wq && current_work() == &timer->work;
+	struct spot_timer_wait wait;
+	struct spot_batch batch;
+	struct spot_cpu *pass;
+	bool in_pass = false;
+	int ret;
+
+	debug_object_assert_init(timer, &spot_timer_debug);
+
+	spot_batch_begin(&batch);
+	ret = spot_timer_stop(&batch, timer, generation, &wait);
+	pass = spot_batch_expiring(&batch, &timer->core, &in_pass);
+	if (ret == -EINPROGRESS && (in_pass || in_work))
+		list_del(&wait.link);
+	spot_batch_end(&batch);
+	if (in_pass || in_work)
+		goto out;
+	might_sleep_if(timer->wq || timer->release);
+
+	/* it may be just about to call the function, or to queue the work */
+	if (pass)
+		spot_cpu_wait(pass);
+	if (timer->wq)
+		flush_work(&timer->work);
+	if (ret == -EINPROGRESS) {
+		wait_event(spot_timer_waitq, spot_timer_ended(&wait));
+		/* who has told us has to be out of there */
+		spot_batch_begin(&batch);
+		spot_batch_state(&batch, &timer->core);
+		spot_batch_end(&batch);
+		ret = 0;
+	}
+out:
+	if (!ret && end)
+		*end = wait.end;
+	return ret;
 }
+EXPORT_SYMBOL_GPL(spot_timer_cancel_sync);
+
+/**
+ * spot_timer_resume - let a timer that is held go on
+ * @timer: the timer
+ *
+ * To be called after a new grant of its lease. What the timer missed while the
+ * lease had run out is skipped (contract G4); if that was its only tick, its
+ * generation ends. Does nothing to a timer that is not held.
+ *
+ * Context: as for spot_timer_start().
+ */
+void spot_timer_resume(struct spot_timer *timer)
+{
+	struct spot_core *core = &timer->core;
+	struct spot_batch batch;
+
+	debug_object_assert_init(timer, &spot_timer_debug);
+	spot_batch_begin(&batch);
+	spot_batch_bring(&batch, core);
+	if (spot_core_state(core) == SPOT_HELD) {
+		s64 until = core->lease->void_until[spot_core_clock(core)];
+
+		if (spot_overrun_skip(&core->overrun, &core->entry.deadline,
+				      until)) {
+			spot_batch_add(&batch, core);
+		} else {
+			spot_batch_cancel(&batch, core);
+			spot_timer_over(timer);
+			spot_timer_settle(&batch, timer);
+		}
+	}
+	spot_batch_end(&batch);
+}
+EXPORT_SYMBOL_GPL(spot_timer_resume);
+
+/**
+ * spot_timer_query - look at a timer
+ * @timer: the timer
+ * @info: to be filled in
+ *
+ * Context: as for spot_timer_start().
+ */
+void spot_timer_query(struct spot_timer *timer, struct spot_timer_info *info)
+{
+	struct spot_core *core = &timer->core;
+	struct spot_batch batch;
+	s64 now;
+
+	debug_object_assert_init(timer, &spot_timer_debug);
+	spot_batch_begin(&batch);
+	info->state = spot_batch_state(&batch, core);
+	info->generation = timer->generation;
+	info->started = core->overrun.delivered;
+	info->scheduled = core->overrun.last;
+	info->period = core->overrun.period;
+	info->remaining = 0;
+	now = spot_batch_now(&batch, spot_core_clock(core));
+	if (info->state != SPOT_IDLE && core->entry.deadline > now)
+		info->remaining = core->entry.deadline - now;
+	spot_batch_end(&batch);
+}
+EXPORT_SYMBOL_GPL(spot_timer_query);

@@ -1,0 +1,1533 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The engine: one wheel per CPU and clock, and the life of what waits there.
+ *
+ * Overview
+ * --------
+ * Every CPU has a struct spot_cpu, and in it for every clock a base: a pair of
+ * wheels, one for critical timers and one for the others, and one pinned
+ * hrtimer that expires in softirq. The hrtimer is armed for the next bucket
+ * that holds something and for nothing else: not every wheel tick, and not at
+ * all while both wheels are empty. A timer is started on the CPU that starts
+ * it.
+ *
+ * When an hrtimer fires, one *pass* empties the CPU's critical wheels of all
+ * that is due, then takes what is due out of the others until the budget, in
+ * timers or in time, is used up. Moving a timer down in a cascade costs as much
+ * of it as expiring one. What remains waits for the next pass, which comes after
+ * as long as the last one took, so that softirq gets half of the CPU at the most.
+ *
+ * What waits is the core of a timer (struct spot_core); what makes a timer of it
+ * is on top: a function in spot_timer.c, a key and a generation in spot_dev.c. A
+ * core that is due either is given to a function, or goes on its queue and is
+ * READY until the queue's user takes it. From there on it is in no wheel: what
+ * comes due until its handler has completed is computed by then, not counted
+ * tick by tick.
+ *
+ *             start             expiry            take
+ *     IDLE ----------> PENDING --------> READY --------> RUNNING
+ *      ^                | ^ | ^            |              |  |
+ *      |     cancel     | |  \ \  hold     |              |  |
+ *      +----------------+ |   \ +------- HELD <-----------+  |
+ *      |                  |    expiry, refused (lease)       |
+ *      |                  +------------- complete -----------+
+ *      +-------------------------------- complete, no more --+
+ *
+ * Locks
+ * -----
+ * spot_cpu.expiry_lock: held by a pass from its begin to its end, across the
+ *   functions that it calls. So to take it and let it go is to wait for a pass,
+ *   and on PREEMPT_RT, where a pass can be preempted, to lend it one's priority.
+ * spot_cpu.lock: protects the bases and their wheels, and of every core whose
+ *   flags name this CPU the flags, and the wheel entry while it is PENDING; of a
+ *   timer with a function, all of it. It is taken with bottom halves disabled.
+ *   Who has to hold two of them takes the one at the lower address first.
+ * spot_queue.lock: protects the lists of a queue.
+ *
+ * They nest in this order. expiry_lock is first because a pass drops and takes
+ * spot_cpu.lock around every function that it calls. The queue is last because
+ * a pass finds out which queue it needs while it holds the CPU's lock. A user's
+ * own lock, under which it serialises calls on its cores, comes before all of
+ * them, and so cannot be taken in a queue's notify function.
+ *
+ * To find the lock of a core one has to read its flags, lock the CPU that they
+ * name, and look whether they still do (spot_batch_lock_core()). A core moves from
+ * one CPU to another under the locks of both.
+ *
+ * A queued core is its user's to serialise, but for its expiry: PENDING to READY
+ * or HELD happens in softirq under spot_cpu.lock. Out of the other states only
+ * the user's own calls lead, which is why those need no lock here for cores that
+ * are not PENDING.
+ *
+ * A clock that is set
+ * -------------------
+ * CLOCK_REALTIME may jump. Where it jumps forward, the hrtimer fires, for the
+ * kernel looks at those of that clock whenever it is set, and a pass meets a jump
+ * as it meets a stall. Where it jumps back nobody is told, and nobody has to be:
+ * what waits for a time to come goes on waiting for it. But the wheel is ahead
+ * of the clock then, and would keep a new timer until the clock has caught up.
+ * So whoever is about to add to that wheel or to expire from it reads the clock
+ * under the lock, sees that the wheel is ahead, and rewinds it.
+ *
+ * What is due already, or at the next wheel tick, does not wait for a time of
+ * that clock, which may be an hour away by then; it waits by CLOCK_MONOTONIC, for
+ * which spot_cpu.soon is, and is placed again if it turns out not to be due.
+ *
+ * Lifetimes
+ * ---------
+ * A core belongs to its user, who may free it when it is IDLE and no pass is at
+ * it. A pass does not touch a core after its function was called. After a queued
+ * one was put on its queue and spot_cpu.lock was released, no pass touches it; the
+ * queue itself may be notified a little later, but within an RCU read-side
+ * section.
+ *
+ * CPU hotplug
+ * -----------
+ * The timers of a CPU that has died move to the one that buries it. Until then
+ * they are in their wheel, with an hrtimer that the kernel has moved to a live
+ * CPU or is about to; a pass there does no harm, since it goes by the lock of
+ * the CPU whose timers it expires, and that CPU itself starts none any more.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bitfield.h>
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/minmax.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+#include <linux/timekeeping.h>
+
+#include "compat.h"
+#include "spot_lease.h"
+#include "spot_engine.h"
+
+/* Entries between two looks at the clock, against the budget in time */
+#define SPOT_PASS_CHUNK		64U
+
+static_assert((CONFIG_NR_CPUS - 1) <= SPOT_CORE_CPU);
+
+unsigned int spot_tick_ns = NSEC_PER_MSEC;
+EXPORT_SYMBOL_GPL(spot_tick_ns);
+module_param_named(tick_ns, spot_tick_ns, uint, 0444);
+MODULE_PARM_DESC(tick_ns, "length of a wheel tick, 100000 to 1000000000 ns (default 1000000)");
+
+static int spot_param_set_range(const char *val, const struct kernel_param *kp,
+				unsigned int low, unsigned int high)
+{
+	unsigned int n;
+	int ret = kstrtouint(val, 0, &n);
+
+	if (ret)
+		return ret;
+	if (n < low || n > high)
+		return -EINVAL;
+	WRITE_ONCE(*(unsigned int *)kp->arg, n);
+	return 0;
+}
+
+static int spot_param_set_budget(const char *val, const struct kernel_param *kp)
+{
+	return spot_param_set_range(val, kp, 1, 1000000);
+}
+
+static int spot_param_set_budget_ns(const char *val,
+				    const struct kernel_param *kp)
+{
+	return spot_param_set_range(val, kp, 10000, NSEC_PER_SEC / 10);
+}
+
+static const struct kernel_param_ops spot_budget_ops = {
+	.set = spot_param_set_budget,
+	.get = param_get_uint,
+};
+
+static const struct kernel_param_ops spot_budget_ns_ops = {
+	.set = spot_param_set_budget_ns,
+	.get = param_get_uint,
+};
+
+static unsigned int spot_budget = 1024;
+module_param_cb(budget, &spot_budget_ops, &spot_budget, 0644);
+MODULE_PARM_DESC(budget, "timers moved or expired in one softirq pass, 1 to 1000000 (default 1024)");
+
+static unsigned int spot_budget_ns = NSEC_PER_MSEC;
+module_param_cb(budget_ns, &spot_budget_ns_ops, &spot_budget_ns, 0644);
+MODULE_PARM_DESC(budget_ns, "time spent in one softirq pass, 10000 to 100000000 ns (default 1000000)");
+
+/* Wheels of a base */
+enum {
+	SPOT_WHEEL_NORMAL,
+	SPOT_WHEEL_CRITICAL,
+	SPOT_NR_WHEELS
+};
+
+/**
+ * struct spot_base - the timers of one CPU on one clock
+ * @cpu: the CPU
+ * @clock: the clock
+ * @armed: when @hrtimer fires; KTIME_MAX if it is not armed
+ * @hrtimer: fires when a wheel must be looked at
+ * @wheel: the timers
+ */
+struct spot_base {
+	struct spot_cpu *cpu;
+	enum spot_clock clock;
+	s64 armed;
+	struct hrtimer hrtimer;
+	struct spot_wheel wheel[SPOT_NR_WHEELS];
+};
+
+/* Counters of a CPU, protected by its lock; the last two are maxima */
+struct spot_stats {
+	u64 started;
+	u64 cancelled;
+	u64 candidates;
+	u64 ready;
+	u64 called;
+	u64 refused;
+	u64 passes;
+	u64 spurious;
+	u64 exhausted;
+	u64 migrated;
+	u64 pass_max;
+	u64 pass_max_ns;
+};
+
+static const char * const spot_stat_name[] = {
+	"started", "cancelled", "candidates", "ready", "called", "refused",
+	"passes", "spurious", "exhausted", "migrated", "pass_max",
+	"pass_max_ns",
+};
+
+#define SPOT_NR_STATS	ARRAY_SIZE(spot_stat_name)
+#define SPOT_STAT_MAX	(SPOT_NR_STATS - 2)
+
+static_assert(sizeof(struct spot_stats) == SPOT_NR_STATS * sizeof(u64));
+
+/**
+ * struct spot_cpu - the timers of one CPU
+ * @lock: see above
+ * @running: the core whose function is being called, or NULL
+ * @passing: a pass runs, and arms the hrtimers at its end
+ * @turn: the clock of which the next pass takes timers first
+ * @hold: CLOCK_MONOTONIC, until when timers that are not critical have to wait,
+ *	on whichever clock, since a pass has used up its budget; or 0
+ * @soon: CLOCK_MONOTONIC, when there must be a pass for timers of other clocks
+ *	that are due, or all but; KTIME_MAX for none
+ * @stats: counters
+ * @expiry_lock: see above
+ * @expiring: the task in or upon which a pass runs, or NULL
+ * @base: the bases
+ */
+struct spot_cpu {
+	spinlock_t lock;	/* protects all but the other lock and its task */
+	struct spot_core *running;
+	bool passing;
+	unsigned int turn;
+	s64 hold;
+	s64 soon;
+	struct spot_stats stats;
+	spinlock_t expiry_lock;	/* held by a pass */
+	struct task_struct *expiring;
+	struct spot_base base[SPOT_NR_CLOCKS];
+};
+
+/* Allocated when a CPU first comes up, freed with the module. */
+static DEFINE_PER_CPU(struct spot_cpu *, spot_cpus);
+static struct spot_tick_len spot_tick_len;
+static int spot_cpuhp_state;
+
+/*
+ * Time
+ */
+
+static const clockid_t spot_clock_id[SPOT_NR_CLOCKS] = {
+	[SPOT_MONOTONIC]	= CLOCK_MONOTONIC,
+	[SPOT_BOOTTIME]		= CLOCK_BOOTTIME,
+	[SPOT_REALTIME]		= CLOCK_REALTIME,
+};
+
+/**
+ * spot_clock_now - what time it is
+ * @clock: on which clock
+ *
+ * Any context.
+ *
+ * Return: nanoseconds.
+ */
+s64 spot_clock_now(enum spot_clock clock)
+{
+	KUNIT_STATIC_STUB_REDIRECT(spot_clock_now, clock);
+
+	switch (clock) {
+	case SPOT_BOOTTIME:
+		return ktime_get_boottime();
+	case SPOT_REALTIME:
+		return ktime_get_real();
+	default:
+		return ktime_get();
+	}
+}
+EXPORT_SYMBOL_GPL(spot_clock_now);
+
+/* When a wheel tick begins, not beyond the end of time. */
+static s64 spot_tick_time(u64 tick)
+{
+	return min_t(u64, tick * spot_tick_len.ns, KTIME_MAX);
+}
+
+/**
+ * spot_base_arm - arm the hrtimer of a base, or disarm it
+ * @base: the base
+ * @time: when it is to fire, nanoseconds on its clock; KTIME_MAX for never
+ */
+void spot_base_arm(struct spot_base *base, s64 time)
+{
+	KUNIT_STATIC_STUB_REDIRECT(spot_base_arm, base, time);
+
+	if (time == KTIME_MAX)
+		/* if it is just firing, the pass finds nothing and goes */
+		hrtimer_try_to_cancel(&base->hrtimer);
+	else
+		hrtimer_start(&base->hrtimer, time,
+			      HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+/*
+ * The time on the clock of a base, whose CPU is locked. A wheel that is ahead of
+ * it says that the clock was set back.
+ */
+static s64 spot_base_now(struct spot_base *base)
+{
+	s64 now = spot_clock_now(base->clock);
+	unsigned int i;
+
+	if (base->clock == SPOT_REALTIME)
+		for (i = 0; i < SPOT_NR_WHEELS; i++)
+			spot_wheel_rewind(&base->wheel[i],
+					  spot_tick_floor(&spot_tick_len, now));
+	return now;
+}
+
+/*
+ * Arm the hrtimer for the next bucket that holds something. If it is armed for
+ * an earlier time, let it be: it will find out. But it is not left to fire for
+ * nothing at all.
+ *
+ * On other clocks than the monotonic one, what has to wait although it is due
+ * waits in spot_cpu.soon; so does what is due at the next wheel tick, if the
+ * clock may be set back before.
+ */
+static void spot_base_program(struct spot_base *base)
+{
+	bool mono = base->clock == SPOT_MONOTONIC;
+	struct spot_cpu *cpu = base->cpu;
+	s64 event = mono ? cpu->soon : KTIME_MAX;
+	s64 now = S64_MIN, near = S64_MIN;
+	unsigned int i;
+	u64 tick;
+
+	if (base->clock == SPOT_REALTIME || (!mono && cpu->hold)) {
+		now = spot_base_now(base);
+		near = now;
+	}
+	if (base->clock == SPOT_REALTIME)
+		near += spot_tick_len.ns;
+
+	for (i = 0; i < SPOT_NR_WHEELS; i++) {
+		s64 hold = i == SPOT_WHEEL_NORMAL ? cpu->hold : 0;
+		s64 time;
+
+		if (!spot_wheel_next(&base->wheel[i], &tick))
+			continue;
+		time = spot_tick_time(tick);
+		if (mono)
+			event = min(event, max(time, hold));
+		else if (time > near)
+			event = min(event, time);
+		else
+			cpu->soon = min(cpu->soon,
+					max(spot_clock_now(SPOT_MONOTONIC) +
+					    max_t(s64, time - now, 0), hold));
+	}
+
+	if (event < base->armed ||
+	    (event == KTIME_MAX && base->armed != KTIME_MAX)) {
+		base->armed = event;
+		spot_base_arm(base, event);
+	}
+}
+
+/* Arm the hrtimers of the clocks that are set in @clocks. */
+static void spot_cpu_program(struct spot_cpu *cpu, unsigned int clocks)
+{
+	unsigned int clock;
+
+	/* a pass does it at its end */
+	if (cpu->passing)
+		return;
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		if (clock != SPOT_MONOTONIC && clocks & BIT(clock))
+			spot_base_program(&cpu->base[clock]);
+	spot_base_program(&cpu->base[SPOT_MONOTONIC]);
+}
+
+/*
+ * Timers and their locks
+ */
+
+static void spot_core_set(struct spot_core *core, u32 mask, u32 value)
+{
+	u32 flags = core->entry.user;
+
+	WRITE_ONCE(core->entry.user, (flags & ~mask) | value);
+}
+
+/**
+ * spot_core_set_state - say where a core is
+ * @core: the core
+ * @state: the state
+ */
+void spot_core_set_state(struct spot_core *core, enum spot_state state)
+{
+	spot_core_set(core, SPOT_CORE_STATE, FIELD_PREP(SPOT_CORE_STATE, state));
+}
+
+/**
+ * spot_core_state - where a core is
+ * @core: the core
+ *
+ * Any context.
+ *
+ * Return: the state. A PENDING timer may be READY or HELD the next moment.
+ */
+enum spot_state spot_core_state(const struct spot_core *core)
+{
+	return FIELD_GET(SPOT_CORE_STATE, READ_ONCE(core->entry.user));
+}
+EXPORT_SYMBOL_GPL(spot_core_state);
+
+/**
+ * spot_core_clock - on which clock a core runs
+ * @core: the core
+ *
+ * Return: the clock.
+ */
+enum spot_clock spot_core_clock(const struct spot_core *core)
+{
+	return FIELD_GET(SPOT_CORE_CLOCK, READ_ONCE(core->entry.user));
+}
+EXPORT_SYMBOL_GPL(spot_core_clock);
+
+static struct spot_wheel *spot_core_wheel(struct spot_cpu *cpu,
+					  const struct spot_core *core)
+{
+	unsigned int which = core->entry.user & SPOT_CORE_CRITICAL ?
+			     SPOT_WHEEL_CRITICAL : SPOT_WHEEL_NORMAL;
+
+	return &cpu->base[spot_core_clock(core)].wheel[which];
+}
+
+static void spot_core_setup(struct spot_core *core, enum spot_clock clock,
+			    u32 flags)
+{
+	INIT_LIST_HEAD(&core->entry.link);
+	core->entry.deadline = 0;
+	core->entry.slack = 0;
+	core->entry.user = flags | FIELD_PREP(SPOT_CORE_CLOCK, clock) |
+		FIELD_PREP(SPOT_CORE_CPU, raw_smp_processor_id());
+	core->lease = NULL;
+}
+
+/**
+ * spot_core_init - prepare a core that calls a function
+ * @core: the core
+ * @clock: its clock
+ * @critical: expire it ahead of others (contract A9)
+ * @expire: the function: called in softirq in a pass, without a lock; the core
+ *	is RUNNING and taken, and what becomes of it is the function's to say
+ */
+void spot_core_init(struct spot_core *core, enum spot_clock clock,
+		    bool critical, void (*expire)(struct spot_core *core))
+{
+	spot_core_setup(core, clock, critical ? SPOT_CORE_CRITICAL : 0);
+	core->expire = expire;
+}
+
+/**
+ * spot_core_init_queued - prepare a core that goes on a queue
+ * @core: the core
+ * @clock: its clock
+ * @critical: expire and deliver it ahead of others (contract A9)
+ * @queue: the queue
+ *
+ * Any context.
+ */
+void spot_core_init_queued(struct spot_core *core, enum spot_clock clock,
+			   bool critical, struct spot_queue *queue)
+{
+	spot_core_setup(core, clock, SPOT_CORE_QUEUED |
+			(critical ? SPOT_CORE_CRITICAL : 0));
+	core->queue = queue;
+}
+EXPORT_SYMBOL_GPL(spot_core_init_queued);
+
+/**
+ * spot_core_slack - slack as it is kept in a core
+ * @ns: nanoseconds
+ *
+ * Return: wheel ticks.
+ */
+u32 spot_core_slack(u64 ns)
+{
+	return ns ? min_t(u64, U32_MAX, div_u64(ns, spot_tick_ns)) : 0;
+}
+EXPORT_SYMBOL_GPL(spot_core_slack);
+
+/*
+ * A batch holds a CPU's lock from one call to the next, and a pass a queue's,
+ * if it needs to. Sparse cannot follow that, and is not told.
+ */
+static void spot_cpu_lock(struct spot_cpu *cpu)
+{
+	spin_lock(&cpu->lock);
+	__release(&cpu->lock);
+}
+
+static void spot_cpu_unlock(struct spot_cpu *cpu)
+{
+	__acquire(&cpu->lock);
+	spin_unlock(&cpu->lock);
+}
+
+static struct spot_cpu *spot_core_cpu(const struct spot_core *core)
+{
+	return per_cpu(spot_cpus, READ_ONCE(core->entry.user) & SPOT_CORE_CPU);
+}
+
+/* Two CPUs, which are not the same, in an order that is the same for all. */
+static void spot_cpu_lock_both(struct spot_cpu *a, struct spot_cpu *b)
+{
+	spot_cpu_lock(min(a, b));
+	spin_lock_nested(&max(a, b)->lock, SINGLE_DEPTH_NESTING);
+	__release(&max(a, b)->lock);
+}
+
+/*
+ * Queues
+ */
+
+/**
+ * spot_queue_init - make an empty queue
+ * @queue: the queue
+ * @notify: see struct spot_queue
+ */
+void spot_queue_init(struct spot_queue *queue,
+		     void (*notify)(struct spot_queue *queue))
+{
+	spin_lock_init(&queue->lock);
+	INIT_LIST_HEAD(&queue->ready);
+	INIT_LIST_HEAD(&queue->critical);
+	queue->streak = 0;
+	queue->notify = notify;
+}
+EXPORT_SYMBOL_GPL(spot_queue_init);
+
+static struct list_head *spot_queue_list(struct spot_queue *queue,
+					 const struct spot_core *core)
+{
+	lockdep_assert_held(&queue->lock);
+
+	return core->entry.user & SPOT_CORE_CRITICAL ? &queue->critical :
+							 &queue->ready;
+}
+
+/**
+ * spot_queue_pop - take the next core off a queue
+ * @queue: the queue, locked by the caller
+ * @streak: critical timers taken in a row, at first queue->streak; updated
+ *
+ * Critical ones come first, but not for ever while others wait. The timer
+ * stays READY, for spot_batch_take(), spot_batch_hold() or spot_queue_unpop().
+ *
+ * Return: the core, or NULL.
+ */
+struct spot_core *spot_queue_pop(struct spot_queue *queue,
+				 unsigned int *streak)
+{
+	struct spot_core *core;
+	struct list_head *list = &queue->ready;
+
+	lockdep_assert_held(&queue->lock);
+
+	if (!list_empty(&queue->critical) &&
+	    (list_empty(list) || *streak < SPOT_CRITICAL_STREAK)) {
+		list = &queue->critical;
+		(*streak)++;
+	} else {
+		*streak = 0;
+	}
+	if (list_empty(list))
+		return NULL;
+	core = list_first_entry(list, struct spot_core, entry.link);
+	list_del_init(&core->entry.link);
+	return core;
+}
+EXPORT_SYMBOL_GPL(spot_queue_pop);
+
+/**
+ * spot_queue_unpop - put a core back where it was taken from
+ * @queue: the queue, locked by the caller
+ * @core: the last one that was popped and not put back yet
+ */
+void spot_queue_unpop(struct spot_queue *queue, struct spot_core *core)
+{
+	list_add(&core->entry.link, spot_queue_list(queue, core));
+}
+EXPORT_SYMBOL_GPL(spot_queue_unpop);
+
+/*
+ * Batches: what a user does to its timers
+ */
+
+/**
+ * spot_batch_begin - begin a batch
+ * @batch: to be filled in
+ *
+ * Context: any in which bottom halves may be disabled; disables them.
+ */
+void spot_batch_begin(struct spot_batch *batch)
+{
+	local_bh_disable();
+	batch->locked = NULL;
+	batch->queue = NULL;
+	batch->read = 0;
+}
+EXPORT_SYMBOL_GPL(spot_batch_begin);
+
+/**
+ * spot_batch_unlock - let go of the lock that a batch may hold
+ * @batch: the batch, which goes on
+ */
+void spot_batch_unlock(struct spot_batch *batch)
+{
+	struct spot_cpu *cpu = batch->locked;
+
+	if (!cpu)
+		return;
+	if (batch->dirty)
+		spot_cpu_program(cpu, batch->dirty);
+	spot_cpu_unlock(cpu);
+	batch->locked = NULL;
+}
+EXPORT_SYMBOL_GPL(spot_batch_unlock);
+
+static void spot_batch_notify(struct spot_batch *batch)
+{
+	spot_batch_unlock(batch);
+	if (batch->queue) {
+		rcu_read_lock();
+		batch->queue->notify(batch->queue);
+		rcu_read_unlock();
+		batch->queue = NULL;
+	}
+}
+
+/**
+ * spot_batch_end - end a batch
+ * @batch: the batch
+ */
+void spot_batch_end(struct spot_batch *batch)
+{
+	spot_batch_notify(batch);
+	local_bh_enable();
+}
+EXPORT_SYMBOL_GPL(spot_batch_end);
+
+/**
+ * spot_batch_now - the time that a batch goes by
+ * @batch: the batch
+ * @clock: the clock
+ *
+ * Return: nanoseconds.
+ */
+s64 spot_batch_now(struct spot_batch *batch, enum spot_clock clock)
+{
+	if (!(batch->read & BIT(clock))) {
+		batch->now[clock] = spot_clock_now(clock);
+		batch->read |= BIT(clock);
+	}
+	return batch->now[clock];
+}
+EXPORT_SYMBOL_GPL(spot_batch_now);
+
+static void spot_batch_locked(struct spot_batch *batch, struct spot_cpu *cpu)
+{
+	batch->locked = cpu;
+	batch->forwarded = 0;
+	batch->dirty = 0;
+}
+
+/* Hold the lock of the CPU that has @core, and of no other. */
+static struct spot_cpu *spot_batch_lock_core(struct spot_batch *batch,
+					     struct spot_core *core)
+{
+	for (;;) {
+		struct spot_cpu *cpu = spot_core_cpu(core);
+
+		if (cpu != batch->locked) {
+			spot_batch_unlock(batch);
+			spot_cpu_lock(cpu);
+			spot_batch_locked(batch, cpu);
+		}
+		if (spot_core_cpu(core) == cpu)
+			return cpu;
+	}
+}
+
+/* Take @core out of where it is, on @cpu, which is locked. */
+static enum spot_state spot_cpu_remove(struct spot_cpu *cpu,
+				       struct spot_core *core, u8 *dirty)
+{
+	enum spot_state state = spot_core_state(core);
+	bool queued = core->entry.user & SPOT_CORE_QUEUED;
+	struct spot_wheel *wheel;
+
+	switch (state) {
+	case SPOT_PENDING:
+		wheel = spot_core_wheel(cpu, core);
+		spot_wheel_remove(wheel, &core->entry);
+		if (!wheel->levels)
+			*dirty |= BIT(spot_core_clock(core));
+		break;
+	case SPOT_READY:
+		if (!queued)
+			break;
+		spin_lock(&core->queue->lock);
+		list_del(&core->entry.link);
+		spin_unlock(&core->queue->lock);
+		break;
+	case SPOT_RUNNING:
+		if (queued)
+			return state;
+		break;
+	case SPOT_IDLE:
+		return state;
+	case SPOT_HELD:
+		break;
+	}
+	spot_core_set_state(core, SPOT_IDLE);
+	cpu->stats.cancelled++;
+	return state;
+}
+
+/*
+ * Hold the lock of the CPU on which @core is to wait, to which it belongs on
+ * return: this one, or the one in whose pass it is just expiring, where passes
+ * come one after the other, and so do the calls of its function. With @remove it
+ * is taken out of where it is. All that is one step for others.
+ */
+static enum spot_state spot_batch_move(struct spot_batch *batch,
+				       struct spot_core *core, bool remove)
+{
+	struct spot_cpu *here = this_cpu_read(spot_cpus);
+	enum spot_state state;
+
+	for (;;) {
+		struct spot_cpu *cpu = spot_core_cpu(core);
+		u8 dirty = 0;
+
+		if (cpu == here) {
+			if (spot_batch_lock_core(batch, core) != here)
+				continue;
+			return remove ? spot_cpu_remove(here, core,
+							&batch->dirty) :
+					spot_core_state(core);
+		}
+
+		spot_batch_unlock(batch);
+		spot_cpu_lock_both(cpu, here);
+		if (spot_core_cpu(core) != cpu) {
+			spot_cpu_unlock(cpu);
+			spot_cpu_unlock(here);
+			continue;
+		}
+		state = remove ? spot_cpu_remove(cpu, core, &dirty) :
+				 spot_core_state(core);
+		if (dirty)
+			spot_cpu_program(cpu, dirty);
+		if (cpu->running == core ||
+		    (!remove && state == SPOT_PENDING)) {
+			spot_cpu_unlock(here);
+			spot_batch_locked(batch, cpu);
+			return state;
+		}
+		spot_core_set(core, SPOT_CORE_CPU,
+			      FIELD_PREP(SPOT_CORE_CPU, smp_processor_id()));
+		spot_cpu_unlock(cpu);
+		spot_batch_locked(batch, here);
+		return state;
+	}
+}
+
+/**
+ * spot_batch_bring - hold the lock of the CPU on which a core is to wait
+ * @batch: the batch
+ * @core: the core; one that is pending stays where it is
+ */
+void spot_batch_bring(struct spot_batch *batch, struct spot_core *core)
+{
+	spot_batch_move(batch, core, false);
+}
+
+/**
+ * spot_batch_claim - take a core out of where it is, to be added anew
+ * @batch: the batch
+ * @core: the core
+ *
+ * Cancels it, and holds the lock of the CPU on which it is to wait, for
+ * spot_batch_add().
+ *
+ * Return: where it was.
+ */
+enum spot_state spot_batch_claim(struct spot_batch *batch,
+				 struct spot_core *core)
+{
+	return spot_batch_move(batch, core, true);
+}
+
+/**
+ * spot_batch_add - let a core wait for its deadline
+ * @batch: the batch
+ * @core: the core, which was claimed
+ */
+void spot_batch_add(struct spot_batch *batch, struct spot_core *core)
+{
+	enum spot_clock clock = spot_core_clock(core);
+	struct spot_cpu *cpu = batch->locked;
+	struct spot_base *base = &cpu->base[clock];
+	unsigned int i;
+	u64 tick;
+
+	if (!(batch->forwarded & BIT(clock))) {
+		/* a clock that may be set has to be read with the lock held */
+		tick = spot_tick_floor(&spot_tick_len, clock == SPOT_REALTIME ?
+				       spot_base_now(base) :
+				       spot_batch_now(batch, clock));
+		for (i = 0; i < SPOT_NR_WHEELS; i++)
+			spot_wheel_forward(&base->wheel[i], tick);
+		batch->forwarded |= BIT(clock);
+	}
+
+	spot_core_set_state(core, SPOT_PENDING);
+	tick = spot_wheel_add(spot_core_wheel(cpu, core), &core->entry);
+	/* another CPU's is programmed by the pass that runs there */
+	if (spot_tick_time(tick) < base->armed &&
+	    cpu == this_cpu_read(spot_cpus))
+		batch->dirty |= BIT(clock);
+}
+
+/* Put @core, which is in no wheel and on no queue, into one. */
+static void spot_batch_arm(struct spot_batch *batch, struct spot_core *core)
+{
+	spot_batch_bring(batch, core);
+	spot_batch_add(batch, core);
+}
+
+/* Put @core on its queue. */
+static void spot_batch_ready(struct spot_batch *batch, struct spot_core *core)
+{
+	struct spot_queue *queue = core->queue;
+
+	if (batch->queue && batch->queue != queue)
+		spot_batch_notify(batch);
+	batch->queue = queue;
+
+	spot_core_set_state(core, SPOT_READY);
+	spin_lock(&queue->lock);
+	list_add_tail(&core->entry.link, spot_queue_list(queue, core));
+	spin_unlock(&queue->lock);
+}
+
+/**
+ * spot_batch_push - put a core on its queue, due or not
+ * @batch: the batch
+ * @core: a queued core that is idle, and stays so
+ *
+ * For what the queue's user wants to tell itself in the order of its ticks.
+ */
+void spot_batch_push(struct spot_batch *batch, struct spot_core *core)
+{
+	spot_batch_ready(batch, core);
+	spot_core_set_state(core, SPOT_IDLE);
+}
+EXPORT_SYMBOL_GPL(spot_batch_push);
+
+/**
+ * spot_batch_start - start a core
+ * @batch: the batch
+ * @core: the core, idle, or of a timer that was cancelled while its function
+ *	runs; entry.deadline, entry.slack and overrun are set
+ *
+ * It fires at the first wheel tick at or after its deadline, and not before
+ * the next (contract A3).
+ */
+void spot_batch_start(struct spot_batch *batch, struct spot_core *core)
+{
+	spot_batch_claim(batch, core);
+	spot_batch_add(batch, core);
+	batch->locked->stats.started++;
+}
+EXPORT_SYMBOL_GPL(spot_batch_start);
+
+/**
+ * spot_batch_state - where a core is, and stays while the batch has its lock
+ * @batch: the batch
+ * @core: the core
+ *
+ * Unlike spot_core_state() it waits for a pass that is just expiring the core.
+ *
+ * Return: the state.
+ */
+enum spot_state spot_batch_state(struct spot_batch *batch,
+				 struct spot_core *core)
+{
+	spot_batch_lock_core(batch, core);
+	return spot_core_state(core);
+}
+EXPORT_SYMBOL_GPL(spot_batch_state);
+
+/**
+ * spot_batch_cancel - take a core out of the wheel or off its queue
+ * @batch: the batch
+ * @core: the core
+ *
+ * One with a queue that is RUNNING stays so: its user waits or not.
+ *
+ * Return: where the core was. It is IDLE, or still SPOT_RUNNING.
+ */
+enum spot_state spot_batch_cancel(struct spot_batch *batch,
+				  struct spot_core *core)
+{
+	struct spot_cpu *cpu = spot_batch_lock_core(batch, core);
+
+	return spot_cpu_remove(cpu, core, &batch->dirty);
+}
+EXPORT_SYMBOL_GPL(spot_batch_cancel);
+
+/**
+ * spot_batch_take - begin the handler of a queued core
+ * @batch: the batch
+ * @core: a core that was popped from its queue
+ * @tick: where to put which tick it is
+ */
+void spot_batch_take(struct spot_batch *batch, struct spot_core *core,
+		     struct spot_tick *tick)
+{
+	s64 now = spot_batch_now(batch, spot_core_clock(core));
+
+	spot_overrun_take(&core->overrun, &core->entry.deadline,
+			  max(now, core->entry.deadline), tick);
+	spot_core_set_state(core, SPOT_RUNNING);
+	if (core->entry.user & SPOT_CORE_CRITICAL)
+		core->queue->streak++;
+	else
+		core->queue->streak = 0;
+}
+EXPORT_SYMBOL_GPL(spot_batch_take);
+
+/* Let @core wait for its next tick, or none if that has been processed. */
+static void spot_batch_next(struct spot_batch *batch, struct spot_core *core)
+{
+	s64 now = spot_batch_now(batch, spot_core_clock(core));
+
+	if (spot_tick_ceil(&spot_tick_len, core->entry.deadline) <=
+	    spot_tick_floor(&spot_tick_len, now))
+		spot_batch_ready(batch, core);
+	else
+		spot_batch_arm(batch, core);
+}
+
+/**
+ * spot_batch_complete - end the handler of a queued core
+ * @batch: the batch
+ * @core: a core that is running
+ * @go_on: whether there is to be a next tick
+ *
+ * If the next tick has come meanwhile, the core is ready at once (contract
+ * F5); otherwise it waits for it.
+ *
+ * Return: false if there is no next tick; the core is idle then.
+ */
+bool spot_batch_complete(struct spot_batch *batch, struct spot_core *core,
+			 bool go_on)
+{
+	if (!go_on || !core->overrun.period) {
+		spot_core_set_state(core, SPOT_IDLE);
+		return false;
+	}
+	spot_overrun_complete(&core->overrun, &core->entry.deadline,
+			      spot_batch_now(batch, spot_core_clock(core)));
+	spot_batch_next(batch, core);
+	return true;
+}
+EXPORT_SYMBOL_GPL(spot_batch_complete);
+
+/**
+ * spot_batch_hold - keep a tick that may not start
+ * @batch: the batch
+ * @core: a core that was popped from its queue
+ */
+void spot_batch_hold(struct spot_batch *batch, struct spot_core *core)
+{
+	spot_core_set_state(core, SPOT_HELD);
+}
+EXPORT_SYMBOL_GPL(spot_batch_hold);
+
+/**
+ * spot_batch_resume - let a held core go on
+ * @batch: the batch
+ * @core: a core that is held, or was popped from its queue
+ */
+void spot_batch_resume(struct spot_batch *batch, struct spot_core *core)
+{
+	spot_batch_next(batch, core);
+}
+EXPORT_SYMBOL_GPL(spot_batch_resume);
+
+/**
+ * spot_batch_expiring - whether a pass has just taken a core out of its wheel
+ * @batch: the batch
+ * @core: a core that is not queued
+ * @by_me: whether the caller runs within that pass
+ *
+ * If so its function is about to be called, or runs, or has just returned.
+ *
+ * Return: the CPU of the pass, or NULL.
+ */
+struct spot_cpu *spot_batch_expiring(struct spot_batch *batch,
+				     struct spot_core *core, bool *by_me)
+{
+	struct spot_cpu *cpu = spot_batch_lock_core(batch, core);
+
+	if (cpu->running != core)
+		return NULL;
+	*by_me = READ_ONCE(cpu->expiring) == current;
+	return cpu;
+}
+
+/**
+ * spot_cpu_wait - wait for the end of a pass
+ * @cpu: the CPU
+ *
+ * Context: any in which bottom halves may be disabled, but not within a pass.
+ */
+void spot_cpu_wait(struct spot_cpu *cpu)
+{
+	spin_lock_bh(&cpu->expiry_lock);
+	spin_unlock_bh(&cpu->expiry_lock);
+}
+
+/*
+ * Expiry
+ */
+
+/**
+ * struct spot_pass - one pass over a base
+ * @base: the base
+ * @now: the time, on its clock
+ * @boottime: the time for leases, 0 until one has asked
+ * @queue: a queue that is locked and was added to, or NULL
+ * @entries: timers moved or expired so far
+ */
+struct spot_pass {
+	struct spot_base *base;
+	s64 now;
+	s64 boottime;
+	struct spot_queue *queue;
+	u64 entries;
+};
+
+static void spot_pass_notify(struct spot_pass *pass)
+{
+	struct spot_queue *queue = pass->queue;
+
+	if (!queue)
+		return;
+	__acquire(&queue->lock);
+	spin_unlock(&queue->lock);
+	queue->notify(queue);
+	pass->queue = NULL;
+}
+
+static void spot_pass_queue(struct spot_pass *pass, struct spot_core *core)
+{
+	struct spot_queue *queue = core->queue;
+
+	if (pass->queue != queue) {
+		spot_pass_notify(pass);
+		spin_lock(&queue->lock);
+		__release(&queue->lock);
+		pass->queue = queue;
+	}
+	spot_core_set_state(core, SPOT_READY);
+	list_add_tail(&core->entry.link, spot_queue_list(queue, core));
+	pass->base->cpu->stats.ready++;
+}
+
+static void spot_pass_call(struct spot_pass *pass, struct spot_core *core)
+{
+	struct spot_cpu *cpu = pass->base->cpu;
+
+	spot_core_set_state(core, SPOT_RUNNING);
+	cpu->running = core;
+	cpu->stats.called++;
+	spot_pass_notify(pass);
+	spin_unlock(&cpu->lock);
+
+	/* it may be freed there */
+	core->expire(core);
+
+	spin_lock(&cpu->lock);
+	cpu->running = NULL;
+	pass->boottime = 0;
+}
+
+static bool spot_pass_admit(struct spot_pass *pass, struct spot_core *core)
+{
+	if (!core->lease)
+		return true;
+	if (!pass->boottime)
+		pass->boottime = spot_clock_now(SPOT_BOOTTIME);
+	return spot_lease_admit(core->lease, pass->boottime);
+}
+
+/* @core has been taken out of the wheel because its wheel tick has come. */
+static void spot_pass_expire(struct spot_pass *pass, struct spot_core *core)
+{
+	struct spot_cpu *cpu = pass->base->cpu;
+
+	cpu->stats.candidates++;
+	if (unlikely(core->entry.deadline > pass->now)) {
+		spot_wheel_add(spot_core_wheel(cpu, core), &core->entry);
+	} else if (!spot_pass_admit(pass, core)) {
+		spot_core_set_state(core, SPOT_HELD);
+		cpu->stats.refused++;
+	} else if (core->entry.user & SPOT_CORE_QUEUED) {
+		spot_pass_queue(pass, core);
+	} else {
+		spot_pass_call(pass, core);
+	}
+}
+
+/* Spend up to @budget on a wheel. True if there is more to do. */
+static bool spot_pass_wheel(struct spot_pass *pass, struct spot_wheel *wheel,
+			    unsigned int budget)
+{
+	u64 tick = spot_tick_floor(&spot_tick_len, pass->now);
+	struct spot_wheel_entry *entry;
+	unsigned int left = budget;
+
+	pass->boottime = 0;
+	while ((entry = spot_wheel_expire(wheel, tick, &left)))
+		spot_pass_expire(pass, container_of(entry, struct spot_core,
+						    entry));
+	pass->entries += budget - left;
+	return !left;
+}
+
+/* Whether timers of @base that are not critical are due. */
+static bool spot_base_overdue(struct spot_base *base)
+{
+	s64 now = spot_base_now(base);
+	u64 tick;
+
+	return spot_wheel_next(&base->wheel[SPOT_WHEEL_NORMAL], &tick) &&
+	       spot_tick_time(tick) <= now;
+}
+
+/* Turn to @base. False if a pass has nothing to do in that wheel of it. */
+static bool spot_pass_turn(struct spot_pass *pass, struct spot_base *base,
+			   unsigned int which)
+{
+	u64 tick;
+
+	if (!spot_wheel_next(&base->wheel[which], &tick))
+		return false;
+	pass->base = base;
+	pass->now = spot_base_now(base);
+	return true;
+}
+
+static void spot_pass_critical(struct spot_pass *pass, struct spot_cpu *cpu)
+{
+	unsigned int clock;
+
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
+		struct spot_base *base = &cpu->base[clock];
+
+		if (spot_pass_turn(pass, base, SPOT_WHEEL_CRITICAL))
+			while (spot_pass_wheel(pass, &base->wheel[SPOT_WHEEL_CRITICAL],
+					       SPOT_PASS_CHUNK))
+				;
+	}
+}
+
+/*
+ * Expire timers that are not critical until the budget is used up. Then another
+ * clock comes first in the next pass, or one with too much to do would starve
+ * the others.
+ *
+ * Return: whether there is more to do.
+ */
+static bool spot_pass_normal(struct spot_pass *pass, struct spot_cpu *cpu,
+			     s64 end)
+{
+	u64 last = pass->entries + READ_ONCE(spot_budget);
+	unsigned int first = cpu->turn;
+	unsigned int i;
+
+	for (i = 0; i < SPOT_NR_CLOCKS; i++) {
+		unsigned int clock = (first + i) % SPOT_NR_CLOCKS;
+		struct spot_base *base = &cpu->base[clock];
+		struct spot_wheel *wheel = &base->wheel[SPOT_WHEEL_NORMAL];
+		bool more, out;
+
+		if (!spot_pass_turn(pass, base, SPOT_WHEEL_NORMAL))
+			continue;
+		do {
+			more = spot_pass_wheel(pass, wheel,
+					       min_t(u64, last - pass->entries,
+						     SPOT_PASS_CHUNK));
+			out = pass->entries == last ||
+			      spot_clock_now(SPOT_MONOTONIC) >= end;
+		} while (more && !out);
+
+		if (more && spot_base_overdue(base)) {
+			cpu->turn = (clock + 1) % SPOT_NR_CLOCKS;
+			return true;
+		}
+	}
+	return false;
+}
+
+/**
+ * spot_base_pass - expire what is due on the CPU of a base, within the budget
+ * @base: the base, whose hrtimer has fired
+ *
+ * Context: softirq.
+ */
+void spot_base_pass(struct spot_base *base)
+{
+	struct spot_cpu *cpu = base->cpu;
+	struct spot_pass pass = {};
+	s64 begin, spent;
+
+	spin_lock(&cpu->expiry_lock);
+	WRITE_ONCE(cpu->expiring, current);
+	rcu_read_lock();
+	spin_lock(&cpu->lock);
+
+	begin = spot_clock_now(SPOT_MONOTONIC);
+	base->armed = KTIME_MAX;
+	cpu->passing = true;
+	cpu->soon = KTIME_MAX;
+
+	spot_pass_critical(&pass, cpu);
+	/* a critical timer may have come while the others have to wait */
+	if (begin >= cpu->hold) {
+		bool more = spot_pass_normal(&pass, cpu,
+					     begin + READ_ONCE(spot_budget_ns));
+
+		spent = spot_clock_now(SPOT_MONOTONIC) - begin;
+		cpu->hold = more ? begin + spent +
+				   max_t(s64, spent, SPOT_TICK_NS_MIN) : 0;
+		cpu->stats.exhausted += more;
+	}
+	spot_pass_notify(&pass);
+
+	spent = spot_clock_now(SPOT_MONOTONIC) - begin;
+	cpu->stats.passes++;
+	cpu->stats.spurious += !pass.entries;
+	cpu->stats.pass_max = max(cpu->stats.pass_max, pass.entries);
+	cpu->stats.pass_max_ns = max_t(u64, cpu->stats.pass_max_ns, spent);
+
+	cpu->passing = false;
+	spot_cpu_program(cpu, BIT(SPOT_NR_CLOCKS) - 1);
+
+	spin_unlock(&cpu->lock);
+	rcu_read_unlock();
+	WRITE_ONCE(cpu->expiring, NULL);
+	spin_unlock(&cpu->expiry_lock);
+}
+
+static enum hrtimer_restart spot_base_fire(struct hrtimer *hrtimer)
+{
+	spot_base_pass(container_of(hrtimer, struct spot_base, hrtimer));
+	return HRTIMER_NORESTART;
+}
+
+/*
+ * CPU hotplug
+ */
+
+static int spot_cpu_prepare(unsigned int n)
+{
+	struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+	unsigned int clock, i;
+
+	/* one that comes back finds its wheels empty; they forward themselves */
+	if (cpu)
+		return 0;
+
+	cpu = kvzalloc_node(sizeof(*cpu), GFP_KERNEL, cpu_to_node(n));
+	if (!cpu)
+		return -ENOMEM;
+	spin_lock_init(&cpu->lock);
+	spin_lock_init(&cpu->expiry_lock);
+	cpu->soon = KTIME_MAX;
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
+		struct spot_base *base = &cpu->base[clock];
+
+		base->cpu = cpu;
+		base->clock = clock;
+		base->armed = KTIME_MAX;
+		hrtimer_setup(&base->hrtimer, spot_base_fire,
+			      spot_clock_id[clock],
+			      HRTIMER_MODE_ABS_PINNED_SOFT);
+		for (i = 0; i < SPOT_NR_WHEELS; i++)
+			spot_wheel_init(&base->wheel[i], &spot_tick_len,
+					spot_tick_floor(&spot_tick_len,
+							spot_clock_now(clock)));
+	}
+	per_cpu(spot_cpus, n) = cpu;
+	return 0;
+}
+
+/* Move timers of a wheel of the dead CPU @from here. True if there are more. */
+static bool spot_cpu_drain(struct spot_cpu *from, enum spot_clock clock,
+			   unsigned int which)
+{
+	struct spot_wheel *wheel = &from->base[clock].wheel[which];
+	struct spot_wheel_entry *entry;
+	struct spot_batch batch;
+	struct spot_cpu *here;
+	unsigned int n;
+
+	/* so too when a load fails half-way, and nothing has died */
+	if (!spot_wheel_first(wheel))
+		return false;
+
+	spot_batch_begin(&batch);
+	here = this_cpu_read(spot_cpus);
+	spot_cpu_lock_both(from, here);
+	spot_batch_locked(&batch, here);
+
+	for (n = 0; n < SPOT_PASS_CHUNK; n++) {
+		struct spot_core *core;
+
+		entry = spot_wheel_first(wheel);
+		if (!entry)
+			break;
+		core = container_of(entry, struct spot_core, entry);
+		spot_wheel_remove(wheel, entry);
+		spot_core_set(core, SPOT_CORE_CPU,
+			      FIELD_PREP(SPOT_CORE_CPU, smp_processor_id()));
+		spot_batch_add(&batch, core);
+		here->stats.migrated++;
+	}
+
+	spot_cpu_unlock(from);
+	spot_batch_end(&batch);
+	return entry;
+}
+
+static bool spot_cpu_empty(struct spot_cpu *cpu)
+{
+	unsigned int clock, i;
+
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		for (i = 0; i < SPOT_NR_WHEELS; i++)
+			if (spot_wheel_first(&cpu->base[clock].wheel[i]))
+				return false;
+	return true;
+}
+
+static int spot_cpu_dead(unsigned int n)
+{
+	struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+	unsigned int clock, i;
+
+	/* a function that a pass calls may start its timer again, on any clock */
+	do {
+		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+			hrtimer_cancel(&cpu->base[clock].hrtimer);
+		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+			for (i = 0; i < SPOT_NR_WHEELS; i++)
+				while (spot_cpu_drain(cpu, clock, i))
+					cond_resched();
+	} while (!spot_cpu_empty(cpu));
+
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		cpu->base[clock].armed = KTIME_MAX;
+	cpu->hold = 0;
+	cpu->soon = KTIME_MAX;
+	return 0;
+}
+
+/*
+ * Tests with a clock of their own
+ */
+
+/**
+ * spot_base_here - the base of this CPU
+ * @clock: the clock
+ *
+ * Return: the base.
+ */
+struct spot_base *spot_base_here(enum spot_clock clock)
+{
+	return &this_cpu_read(spot_cpus)->base[clock];
+}
+
+/*
+ * Start, stop, and what can be seen
+ */
+
+static void spot_engine_show_row(struct seq_file *m, const char *name,
+				 u64 (*get)(struct spot_cpu *, unsigned int),
+				 unsigned int arg, bool is_max)
+{
+	u64 total = 0;
+	unsigned int n;
+
+	for_each_possible_cpu(n) {
+		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+		u64 value = cpu ? get(cpu, arg) : 0;
+
+		total = is_max ? max(total, value) : total + value;
+	}
+	seq_printf(m, "%-12s %12llu", name, total);
+	for_each_possible_cpu(n) {
+		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+
+		if (cpu)
+			seq_printf(m, " %12llu", get(cpu, arg));
+	}
+	seq_putc(m, '\n');
+}
+
+static u64 spot_get_stat(struct spot_cpu *cpu, unsigned int i)
+{
+	u64 value;
+
+	spin_lock_bh(&cpu->lock);
+	value = ((u64 *)&cpu->stats)[i];
+	spin_unlock_bh(&cpu->lock);
+	return value;
+}
+
+static u64 spot_get_hrtimers(struct spot_cpu *cpu, unsigned int arg)
+{
+	unsigned int clock, n = 0;
+
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		n += hrtimer_active(&cpu->base[clock].hrtimer);
+	return n;
+}
+
+static u64 spot_get_cascaded(struct spot_cpu *cpu, unsigned int arg)
+{
+	unsigned int clock, i;
+	u64 n = 0;
+
+	spin_lock_bh(&cpu->lock);
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+		for (i = 0; i < SPOT_NR_WHEELS; i++)
+			n += cpu->base[clock].wheel[i].cascaded;
+	spin_unlock_bh(&cpu->lock);
+	return n;
+}
+
+/**
+ * spot_engine_show - print the counters
+ * @m: where to
+ *
+ * A line for each: name, total (of a maximum the largest), then CPU by CPU.
+ */
+void spot_engine_show(struct seq_file *m)
+{
+	unsigned int i;
+
+	spot_engine_show_row(m, "hrtimers", spot_get_hrtimers, 0, false);
+	for (i = 0; i < SPOT_NR_STATS; i++)
+		spot_engine_show_row(m, spot_stat_name[i], spot_get_stat, i,
+				     i >= SPOT_STAT_MAX);
+	spot_engine_show_row(m, "cascaded", spot_get_cascaded, 0, false);
+}
+
+static void spot_engine_free(void)
+{
+	unsigned int n, clock;
+
+	for_each_possible_cpu(n) {
+		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+
+		if (!cpu)
+			continue;
+		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+			hrtimer_cancel(&cpu->base[clock].hrtimer);
+		kvfree(cpu);
+	}
+}
+
+/**
+ * spot_engine_init - start the engine
+ *
+ * Return: 0, -EINVAL if tick_ns is out of range, or another error.
+ */
+int spot_engine_init(void)
+{
+	int ret;
+
+	if (spot_tick_ns < SPOT_TICK_NS_MIN || spot_tick_ns > SPOT_TICK_NS_MAX) {
+		pr_err("tick_ns=%u is out of range, must be %u to %u\n",
+		       spot_tick_ns, SPOT_TICK_NS_MIN, SPOT_TICK_NS_MAX);
+		return -EINVAL;
+	}
+	spot_tick_len_init(&spot_tick_len, spot_tick_ns);
+
+	ret = cpuhp_setup_state(CPUHP_BP_PREPARE_DYN, "misc/spottimer:prepare",
+				spot_cpu_prepare, spot_cpu_dead);
+	if (ret < 0) {
+		spot_engine_free();
+		return ret;
+	}
+	spot_cpuhp_state = ret;
+	return 0;
+}
+
+/**
+ * spot_engine_exit - stop the engine
+ *
+ * No timer is pending any more.
+ */
+void spot_engine_exit(void)
+{
+	cpuhp_remove_state_nocalls(spot_cpuhp_state);
+	spot_engine_free();
+}
