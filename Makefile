@@ -5,13 +5,18 @@
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 .DEFAULT_GOAL := modules
-.PHONY: modules clean demo check lint harness kunit selftests debug kmemleak \
+.PHONY: modules samples clean demo check lint harness kunit selftests debug kmemleak \
 	kcsan help
 
 modules:		## build spottimer.ko for the running kernel (KDIR= for another)
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
+samples: modules	## build samples/watchdog, too, which uses it in the kernel
+	$(MAKE) -C $(KDIR) M=$(CURDIR)/samples/watchdog \
+		KBUILD_EXTRA_SYMBOLS=$(CURDIR)/Module.symvers modules
+
 clean:			## remove what `make modules` and `make harness` have built
+	$(MAKE) -C $(KDIR) M=$(CURDIR)/samples/watchdog clean
 	$(MAKE) -C $(KDIR) M=$(CURDIR) clean
 	[ ! -e harness/Makefile ] || $(MAKE) -C harness clean
 

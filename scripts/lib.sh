@@ -237,19 +237,21 @@ debian_mirror() {
 # in a kept build directory can look newer than a changed source.
 stage() {
 	mkdir -p "$1"
-	(cd "$TOP" && find Kbuild Kconfig Makefile ./*.[ch] kunit uapi -type f \
+	(cd "$TOP" && find Kbuild Kconfig Makefile ./*.[ch] kunit samples/watchdog uapi \
+		-type f \
 		\( -name '*.[ch]' -o -name 'K*' -o -name Makefile \) \
 		! -name '*.mod.c' -print0 |
 		tar -c --null -T - -f -) | tar -x -m -C "$1" -f -
 }
 
-# build_module SERIES DIR [MAKE-ARG…]: build spottimer.ko in a fresh copy.
+# build_module SERIES DIR [MAKE-ARG…]: build spottimer.ko in a fresh copy, and the
+# module in samples/watchdog that uses it.
 build_module() {
 	local headers dir=$2
 	headers=$(kernel_headers "$1")
 	need_compiler
 	stage "$dir"
-	make -C "$dir" -j "$JOBS" KDIR="$headers" "${@:3}"
+	make -C "$dir" -j "$JOBS" KDIR="$headers" "${@:3}" samples
 }
 
 # build_program SOURCE PROGRAM [CC-ARG…]: a static program for the guest.

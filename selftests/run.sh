@@ -99,6 +99,29 @@ run_minimal() {
 	[ "$(./minimal | grep -c '^tick ')" = 5 ]
 }
 
+# The module that shows how others use the timers: of its sessions every tenth is
+# silent and has to be closed, none before its time; then it goes with all of its
+# timers running.
+run_watchdog() {
+	sessions=$((10000 / ${SPOT_SCALE:-1}))
+	live=$((sessions - (sessions + 9) / 10))
+	of=/sys/module/watchdog/parameters
+	insmod ./watchdog.ko sessions=$sessions || return 1
+	tries=0
+	while [ "$(cat $of/alive)" -gt $live ] && [ $tries -lt 60 ]; do
+		sleep 1
+		tries=$((tries + 1))
+	done
+	alive=$(cat $of/alive)
+	pings=$(cat $of/pings)
+	early=$(cat $of/early)
+	echo "# $alive of $sessions alive, $pings pings, $early closed early"
+	refuse rmmod spottimer
+	refused=$?
+	rmmod watchdog && [ $refused = 0 ] && loaded && [ "$early" = 0 ] &&
+		[ "$alive" -le $live ] && [ "$pings" -gt 0 ]
+}
+
 refuse_unload_while_open() {
 	exec 3<>/dev/spottimer || return 1
 	refuse rmmod spottimer
@@ -173,6 +196,7 @@ everything() {
 			result "h1_32_bit_${program%_32}" run_program "$program"
 	done
 	result "sample_minimal" run_minimal
+	[ ! -e watchdog.ko ] || result "i3_sample_watchdog" run_watchdog
 	result "h5_no_unload_while_open" refuse_unload_while_open
 	result "h5_unload" unload
 	result "h5_load_again" load
