@@ -76,6 +76,7 @@
 #include "spot_engine.h"
 #include "spot_lease.h"
 #include "spot_timer.h"
+#include "spot_trace.h"
 #include "uapi/linux/spottimer.h"
 
 /* Entries of a batch that are worked on under one lock */
@@ -830,6 +831,8 @@ static void spot_register_start(struct spot_call *call,
 	t->flags = e->policy |
 		   (e->flags & SPOTTIMER_REG_MANUAL ? SPOT_DEV_MANUAL : 0);
 	spot_batch_start(&call->batch, core);
+	trace_spottimer_register(call->ctx, core, t->key, t->generation,
+				 e->owner);
 }
 
 /*
@@ -935,6 +938,16 @@ static void spot_register(struct spot_call *call, void *entries, unsigned int n)
  * SPOTTIMER_IOC_CANCEL
  */
 
+/* Take @t out of where it is. Return: where it was; it is still RUNNING. */
+static enum spot_state spot_cancel_core(struct spot_call *call,
+					struct spot_dev_timer *t)
+{
+	enum spot_state state = spot_batch_cancel(&call->batch, &t->core);
+
+	trace_spottimer_cancel(&t->core, t->key, t->generation, state);
+	return state;
+}
+
 #define SPOT_CANCEL_MANY	(SPOTTIMER_CANCEL_OWNER | SPOTTIMER_CANCEL_ALL)
 
 /*
@@ -952,7 +965,7 @@ static int spot_cancel_timer(struct spot_call *call, struct spot_dev_timer *t,
 
 	if (spot_has_ended(t))
 		return 0;
-	if (spot_batch_cancel(&call->batch, &t->core) != SPOT_RUNNING) {
+	if (spot_cancel_core(call, t) != SPOT_RUNNING) {
 		spot_end(call, t);
 		return 0;
 	}
@@ -1190,6 +1203,7 @@ static int spot_complete_one(struct spot_call *call,
 
 	t->result = e->result;
 	t->taker = 0;
+	trace_spottimer_complete(&t->core, t->key, t->generation, t->result);
 	if (t->flags & SPOT_DEV_DYING)
 		spot_end_dying(call, t);
 	else if (!spot_batch_complete(&call->batch, &t->core, true))
@@ -1268,6 +1282,7 @@ static void spot_owner_lapsed(struct spot_lease *lease)
 	owner->lapsed_epoch = lease->epoch;
 	if (list_empty(&owner->lapsed))
 		list_add_tail(&owner->lapsed, &ctx->lapsed);
+	trace_spottimer_lapse(ctx, owner->id, lease->epoch);
 	spin_unlock(&ctx->queue.lock);
 	ctx->queue.notify(&ctx->queue);
 }
@@ -1444,9 +1459,12 @@ static void spot_lease(struct spot_call *call, void *entries, unsigned int n)
 	unsigned int i;
 
 	mutex_lock(&call->ctx->owner_mutex);
-	for (i = 0; i < n; i++)
-		if (!e[i].error)
-			e[i].error = spot_lease_one(call, &e[i]);
+	for (i = 0; i < n; i++) {
+		if (e[i].error)
+			continue;
+		e[i].error = spot_lease_one(call, &e[i]);
+		trace_spottimer_lease(call->ctx, &e[i], e[i].error);
+	}
 	mutex_unlock(&call->ctx->owner_mutex);
 }
 
@@ -1461,7 +1479,7 @@ static bool spot_settle_visit(struct spot_call *call, struct spot_dev_timer *t,
 	if (!owner || !spot_is_live(t))
 		return false;
 	if (owner->replaced) {
-		if (spot_batch_cancel(&call->batch, &t->core) == SPOT_RUNNING)
+		if (spot_cancel_core(call, t) == SPOT_RUNNING)
 			t->flags |= SPOT_DEV_DYING;
 		else
 			spot_end(call, t);
@@ -1626,6 +1644,8 @@ static void spot_commit(struct spot_call *call, struct spot_pick *pick)
 	}
 
 	spot_batch_take(&call->batch, &t->core, &tick);
+	tick.generation = t->generation;
+	trace_spottimer_deliver(&t->core, t->key, &tick, &call->batch);
 	if (t->flags & SPOT_DEV_MANUAL) {
 		INIT_LIST_HEAD(&t->core.entry.link);
 		t->flags &= ~SPOT_DEV_BY_PROCESS;
@@ -2052,7 +2072,7 @@ static void spot_table_free(struct spot_call *call, struct spot_table *table)
 				list_del(&t->core.entry.link);
 				spin_unlock(&queue->lock);
 			} else {
-				spot_batch_cancel(&call->batch, &t->core);
+				spot_cancel_core(call, t);
 			}
 			if (t->core.lease)
 				spot_owner_put(spot_dev_owner(t));
@@ -2184,13 +2204,6 @@ static struct miscdevice spot_misc = {
 	.mode	= 0666,
 };
 
-static int spot_counters_show(struct seq_file *m, void *unused)
-{
-	spot_engine_show(m);
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(spot_counters);
-
 static struct dentry *spot_debugfs;
 
 static int __init spot_init(void)
@@ -2211,8 +2224,7 @@ static int __init spot_init(void)
 		goto err_cache;
 
 	spot_debugfs = debugfs_create_dir("spottimer", NULL);
-	debugfs_create_file("counters", 0444, spot_debugfs, NULL,
-			    &spot_counters_fops);
+	spot_engine_debugfs(spot_debugfs);
 	return 0;
 
 err_cache:

@@ -95,6 +95,7 @@
 #include <linux/build_bug.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
+#include <linux/debugfs.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/ktime.h>
@@ -109,11 +110,15 @@
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <linux/timekeeping.h>
 
 #include "compat.h"
 #include "spot_lease.h"
 #include "spot_engine.h"
+
+#define CREATE_TRACE_POINTS
+#include "spot_trace.h"
 
 /* Entries between two looks at the clock, against the budget in time */
 #define SPOT_PASS_CHUNK		64U
@@ -191,32 +196,69 @@ struct spot_base {
 	struct spot_wheel wheel[SPOT_NR_WHEELS];
 };
 
-/* Counters of a CPU, protected by its lock; the last two are maxima */
-struct spot_stats {
-	u64 started;
-	u64 cancelled;
-	u64 candidates;
-	u64 ready;
-	u64 called;
-	u64 refused;
-	u64 passes;
-	u64 spurious;
-	u64 exhausted;
-	u64 migrated;
-	u64 pass_max;
-	u64 pass_max_ns;
+/*
+ * What is counted, in the order in which trouble is traced. All but the ones
+ * noted are counted on the CPU where it happens, without a lock.
+ */
+enum spot_stat {
+	SPOT_STAT_HRTIMERS,	/* those that are armed now */
+	SPOT_STAT_STARTED,
+	SPOT_STAT_CANDIDATES,
+	SPOT_STAT_READY,
+	SPOT_STAT_READY_AGAIN,
+	SPOT_STAT_HANDLERS,
+	SPOT_STAT_HANDLER_NS,
+	SPOT_STAT_LATE_NS,
+	SPOT_STAT_CASCADED,
+	SPOT_STAT_EXHAUSTED,
+	SPOT_STAT_MERGED,
+	SPOT_STAT_SKIPPED,
+	SPOT_STAT_REFUSED,
+	SPOT_STAT_REFUSED_READ,
+	SPOT_STAT_BUSY,
+	SPOT_STAT_MIGRATED,
+	SPOT_STAT_CANCELLED,
+	SPOT_STAT_CALLED,
+	SPOT_STAT_PASSES,
+	SPOT_STAT_SPURIOUS,
+	SPOT_STAT_PASS_MAX,	/* maxima, in struct spot_cpu */
+	SPOT_STAT_PASS_MAX_NS,
+	SPOT_NR_STATS
 };
 
-static const char * const spot_stat_name[] = {
-	"started", "cancelled", "candidates", "ready", "called", "refused",
-	"passes", "spurious", "exhausted", "migrated", "pass_max",
-	"pass_max_ns",
+static const char * const spot_stat_name[SPOT_NR_STATS] = {
+	[SPOT_STAT_HRTIMERS]		= "hrtimers",
+	[SPOT_STAT_STARTED]		= "started",
+	[SPOT_STAT_CANDIDATES]		= "candidates",
+	[SPOT_STAT_READY]		= "ready",
+	[SPOT_STAT_READY_AGAIN]		= "ready_again",
+	[SPOT_STAT_HANDLERS]		= "handlers",
+	[SPOT_STAT_HANDLER_NS]		= "handler_ns",
+	[SPOT_STAT_LATE_NS]		= "late_ns",
+	[SPOT_STAT_CASCADED]		= "cascaded",
+	[SPOT_STAT_EXHAUSTED]		= "exhausted",
+	[SPOT_STAT_MERGED]		= "merged",
+	[SPOT_STAT_SKIPPED]		= "skipped",
+	[SPOT_STAT_REFUSED]		= "refused",
+	[SPOT_STAT_REFUSED_READ]	= "refused_read",
+	[SPOT_STAT_BUSY]		= "busy",
+	[SPOT_STAT_MIGRATED]		= "migrated",
+	[SPOT_STAT_CANCELLED]		= "cancelled",
+	[SPOT_STAT_CALLED]		= "called",
+	[SPOT_STAT_PASSES]		= "passes",
+	[SPOT_STAT_SPURIOUS]		= "spurious",
+	[SPOT_STAT_PASS_MAX]		= "pass_max",
+	[SPOT_STAT_PASS_MAX_NS]		= "pass_max_ns",
 };
 
-#define SPOT_NR_STATS	ARRAY_SIZE(spot_stat_name)
-#define SPOT_STAT_MAX	(SPOT_NR_STATS - 2)
+static DEFINE_PER_CPU(u64[SPOT_NR_STATS], spot_stats);
 
-static_assert(sizeof(struct spot_stats) == SPOT_NR_STATS * sizeof(u64));
+/*
+ * Buckets of the histogram of lateness: the first is for less than 1024 ns, each
+ * further one for twice as much, and the last for all from 2^34 ns on.
+ */
+#define SPOT_LATE_SHIFT		10
+#define SPOT_NR_LATE		26
 
 /**
  * struct spot_cpu - the timers of one CPU
@@ -228,7 +270,10 @@ static_assert(sizeof(struct spot_stats) == SPOT_NR_STATS * sizeof(u64));
  *	on whichever clock, since a pass has used up its budget; or 0
  * @soon: CLOCK_MONOTONIC, when there must be a pass for timers of other clocks
  *	that are due, or all but; KTIME_MAX for none
- * @stats: counters
+ * @nr: its number
+ * @late: ticks that expired, by how late they were
+ * @pass_max: most timers in one pass
+ * @pass_max_ns: the time that the longest pass took
  * @expiry_lock: see above
  * @expiring: the task in or upon which a pass runs, or NULL
  * @base: the bases
@@ -240,7 +285,10 @@ struct spot_cpu {
 	unsigned int turn;
 	s64 hold;
 	s64 soon;
-	struct spot_stats stats;
+	unsigned int nr;
+	u64 late[SPOT_NR_LATE];
+	u64 pass_max;
+	u64 pass_max_ns;
 	spinlock_t expiry_lock;	/* held by a pass */
 	struct task_struct *expiring;
 	struct spot_base base[SPOT_NR_CLOCKS];
@@ -250,6 +298,38 @@ struct spot_cpu {
 static DEFINE_PER_CPU(struct spot_cpu *, spot_cpus);
 static struct spot_tick_len spot_tick_len;
 static int spot_cpuhp_state;
+
+/*
+ * Counters
+ */
+
+static void spot_count_add(enum spot_stat stat, u64 n)
+{
+	this_cpu_add(spot_stats[stat], n);
+}
+
+static void spot_count(enum spot_stat stat)
+{
+	spot_count_add(stat, 1);
+}
+
+/* A handler gets @tick. */
+static void spot_count_tick(const struct spot_tick *tick)
+{
+	if (likely(!tick->skipped_ticks))
+		return;
+	spot_count(SPOT_STAT_MERGED);
+	spot_count_add(SPOT_STAT_SKIPPED, tick->skipped_ticks);
+}
+
+/* A tick has expired on @cpu, which is locked. */
+static void spot_count_late(struct spot_cpu *cpu, u64 late)
+{
+	unsigned int i = fls64(late >> SPOT_LATE_SHIFT);
+
+	cpu->late[min(i, SPOT_NR_LATE - 1U)]++;
+	spot_count_add(SPOT_STAT_LATE_NS, late);
+}
 
 /*
  * Time
@@ -731,7 +811,8 @@ static enum spot_state spot_cpu_remove(struct spot_cpu *cpu,
 		break;
 	}
 	spot_core_set_state(core, SPOT_IDLE);
-	cpu->stats.cancelled++;
+	spot_count(SPOT_STAT_CANCELLED);
+	trace_spottimer_stop(core, state);
 	return state;
 }
 
@@ -810,6 +891,20 @@ enum spot_state spot_batch_claim(struct spot_batch *batch,
 	return spot_batch_move(batch, core, true);
 }
 
+/* Of @wheel of @base so many have cascaded since there were @before. */
+static void spot_count_cascade(struct spot_base *base,
+			       const struct spot_wheel *wheel, u64 before)
+{
+	u64 moved = wheel->cascaded - before;
+
+	if (likely(!moved))
+		return;
+	spot_count_add(SPOT_STAT_CASCADED, moved);
+	trace_spottimer_cascade(base->cpu->nr, base->clock,
+				wheel == &base->wheel[SPOT_WHEEL_CRITICAL],
+				moved, wheel->processed);
+}
+
 /**
  * spot_batch_add - let a core wait for its deadline
  * @batch: the batch
@@ -820,8 +915,9 @@ void spot_batch_add(struct spot_batch *batch, struct spot_core *core)
 	enum spot_clock clock = spot_core_clock(core);
 	struct spot_cpu *cpu = batch->locked;
 	struct spot_base *base = &cpu->base[clock];
+	struct spot_wheel *wheel;
+	u64 tick, cascaded;
 	unsigned int i;
-	u64 tick;
 
 	if (!(batch->forwarded & BIT(clock))) {
 		/* a clock that may be set has to be read with the lock held */
@@ -834,7 +930,10 @@ void spot_batch_add(struct spot_batch *batch, struct spot_core *core)
 	}
 
 	spot_core_set_state(core, SPOT_PENDING);
-	tick = spot_wheel_add(spot_core_wheel(cpu, core), &core->entry);
+	wheel = spot_core_wheel(cpu, core);
+	cascaded = wheel->cascaded;
+	tick = spot_wheel_add(wheel, &core->entry);
+	spot_count_cascade(base, wheel, cascaded);
 	/* another CPU's is programmed by the pass that runs there */
 	if (spot_tick_time(tick) < base->armed &&
 	    cpu == this_cpu_read(spot_cpus))
@@ -890,7 +989,8 @@ void spot_batch_start(struct spot_batch *batch, struct spot_core *core)
 {
 	spot_batch_claim(batch, core);
 	spot_batch_add(batch, core);
-	batch->locked->stats.started++;
+	spot_count(SPOT_STAT_STARTED);
+	trace_spottimer_start(core);
 }
 EXPORT_SYMBOL_GPL(spot_batch_start);
 
@@ -943,6 +1043,8 @@ void spot_batch_take(struct spot_batch *batch, struct spot_core *core,
 	spot_overrun_take(&core->overrun, &core->entry.deadline,
 			  max(now, core->entry.deadline), tick);
 	spot_core_set_state(core, SPOT_RUNNING);
+	spot_count(SPOT_STAT_HANDLERS);
+	spot_count_tick(tick);
 	if (core->entry.user & SPOT_CORE_CRITICAL)
 		core->queue->streak++;
 	else
@@ -956,10 +1058,13 @@ static void spot_batch_next(struct spot_batch *batch, struct spot_core *core)
 	s64 now = spot_batch_now(batch, spot_core_clock(core));
 
 	if (spot_tick_ceil(&spot_tick_len, core->entry.deadline) <=
-	    spot_tick_floor(&spot_tick_len, now))
+	    spot_tick_floor(&spot_tick_len, now)) {
+		spot_count(SPOT_STAT_READY_AGAIN);
+		trace_spottimer_ready(core, now);
 		spot_batch_ready(batch, core);
-	else
+	} else {
 		spot_batch_arm(batch, core);
+	}
 }
 
 /**
@@ -990,11 +1095,22 @@ EXPORT_SYMBOL_GPL(spot_batch_complete);
 /**
  * spot_batch_hold - keep a tick that may not start
  * @batch: the batch
- * @core: a core that was popped from its queue
+ * @core: a core that was popped from its queue, or is held
+ *
+ * Either its lease has ended or, if it has none or one that is live, its user
+ * has a reason of its own.
  */
 void spot_batch_hold(struct spot_batch *batch, struct spot_core *core)
 {
+	bool lease = core->lease &&
+		     !spot_lease_admit(core->lease,
+				       spot_batch_now(batch, SPOT_BOOTTIME));
+
 	spot_core_set_state(core, SPOT_HELD);
+	if (lease)
+		spot_count(SPOT_STAT_REFUSED_READ);
+	trace_spottimer_hold(core, spot_batch_now(batch, spot_core_clock(core)),
+			     lease);
 }
 EXPORT_SYMBOL_GPL(spot_batch_hold);
 
@@ -1008,6 +1124,42 @@ void spot_batch_resume(struct spot_batch *batch, struct spot_core *core)
 	spot_batch_next(batch, core);
 }
 EXPORT_SYMBOL_GPL(spot_batch_resume);
+
+/**
+ * spot_call_begin - the function of a timer is about to be called
+ * @core: its core
+ * @fn: the function
+ * @tick: which tick it is
+ *
+ * Return: the time, for spot_call_end().
+ */
+s64 spot_call_begin(const struct spot_core *core, spot_timer_fn fn,
+		    const struct spot_tick *tick)
+{
+	spot_count(SPOT_STAT_HANDLERS);
+	trace_spottimer_call(core, fn, tick);
+	return spot_clock_now(SPOT_MONOTONIC);
+}
+
+/**
+ * spot_call_end - the function of a timer has returned
+ * @core: its core, which may be gone
+ * @tick: which tick it was
+ * @verdict: what the function said
+ * @begin: what spot_call_begin() said
+ */
+void spot_call_end(const struct spot_core *core, const struct spot_tick *tick,
+		   enum spot_verdict verdict, s64 begin)
+{
+	u64 ns = spot_clock_now(SPOT_MONOTONIC) - begin;
+
+	spot_count_add(SPOT_STAT_HANDLER_NS, ns);
+	if (verdict == SPOT_BUSY)
+		spot_count(SPOT_STAT_BUSY);
+	else
+		spot_count_tick(tick);
+	trace_spottimer_return(core, tick, verdict, ns);
+}
 
 /**
  * spot_batch_expiring - whether a pass has just taken a core out of its wheel
@@ -1086,7 +1238,8 @@ static void spot_pass_queue(struct spot_pass *pass, struct spot_core *core)
 	}
 	spot_core_set_state(core, SPOT_READY);
 	list_add_tail(&core->entry.link, spot_queue_list(queue, core));
-	pass->base->cpu->stats.ready++;
+	spot_count(SPOT_STAT_READY);
+	trace_spottimer_ready(core, pass->now);
 }
 
 static void spot_pass_call(struct spot_pass *pass, struct spot_core *core)
@@ -1095,7 +1248,7 @@ static void spot_pass_call(struct spot_pass *pass, struct spot_core *core)
 
 	spot_core_set_state(core, SPOT_RUNNING);
 	cpu->running = core;
-	cpu->stats.called++;
+	spot_count(SPOT_STAT_CALLED);
 	spot_pass_notify(pass);
 	spin_unlock(&cpu->lock);
 
@@ -1120,13 +1273,20 @@ static bool spot_pass_admit(struct spot_pass *pass, struct spot_core *core)
 static void spot_pass_expire(struct spot_pass *pass, struct spot_core *core)
 {
 	struct spot_cpu *cpu = pass->base->cpu;
+	s64 late = pass->now - core->entry.deadline;
 
-	cpu->stats.candidates++;
-	if (unlikely(core->entry.deadline > pass->now)) {
+	spot_count(SPOT_STAT_CANDIDATES);
+	trace_spottimer_expire(core, pass->now);
+	if (unlikely(late < 0)) {
 		spot_wheel_add(spot_core_wheel(cpu, core), &core->entry);
-	} else if (!spot_pass_admit(pass, core)) {
+		return;
+	}
+
+	spot_count_late(cpu, late);
+	if (!spot_pass_admit(pass, core)) {
 		spot_core_set_state(core, SPOT_HELD);
-		cpu->stats.refused++;
+		spot_count(SPOT_STAT_REFUSED);
+		trace_spottimer_hold(core, pass->now, true);
 	} else if (core->entry.user & SPOT_CORE_QUEUED) {
 		spot_pass_queue(pass, core);
 	} else {
@@ -1139,6 +1299,7 @@ static bool spot_pass_wheel(struct spot_pass *pass, struct spot_wheel *wheel,
 			    unsigned int budget)
 {
 	u64 tick = spot_tick_floor(&spot_tick_len, pass->now);
+	u64 cascaded = wheel->cascaded;
 	struct spot_wheel_entry *entry;
 	unsigned int left = budget;
 
@@ -1146,6 +1307,7 @@ static bool spot_pass_wheel(struct spot_pass *pass, struct spot_wheel *wheel,
 	while ((entry = spot_wheel_expire(wheel, tick, &left)))
 		spot_pass_expire(pass, container_of(entry, struct spot_core,
 						    entry));
+	spot_count_cascade(pass->base, wheel, cascaded);
 	pass->entries += budget - left;
 	return !left;
 }
@@ -1256,15 +1418,17 @@ void spot_base_pass(struct spot_base *base)
 		spent = spot_clock_now(SPOT_MONOTONIC) - begin;
 		cpu->hold = more ? begin + spent +
 				   max_t(s64, spent, SPOT_TICK_NS_MIN) : 0;
-		cpu->stats.exhausted += more;
+		if (more)
+			spot_count(SPOT_STAT_EXHAUSTED);
 	}
 	spot_pass_notify(&pass);
 
 	spent = spot_clock_now(SPOT_MONOTONIC) - begin;
-	cpu->stats.passes++;
-	cpu->stats.spurious += !pass.entries;
-	cpu->stats.pass_max = max(cpu->stats.pass_max, pass.entries);
-	cpu->stats.pass_max_ns = max_t(u64, cpu->stats.pass_max_ns, spent);
+	spot_count(SPOT_STAT_PASSES);
+	if (!pass.entries)
+		spot_count(SPOT_STAT_SPURIOUS);
+	cpu->pass_max = max(cpu->pass_max, pass.entries);
+	cpu->pass_max_ns = max_t(u64, cpu->pass_max_ns, spent);
 
 	cpu->passing = false;
 	spot_cpu_program(cpu, BIT(SPOT_NR_CLOCKS) - 1);
@@ -1300,6 +1464,7 @@ static int spot_cpu_prepare(unsigned int n)
 	spin_lock_init(&cpu->lock);
 	spin_lock_init(&cpu->expiry_lock);
 	cpu->soon = KTIME_MAX;
+	cpu->nr = n;
 	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
 		struct spot_base *base = &cpu->base[clock];
 
@@ -1345,10 +1510,11 @@ static bool spot_cpu_drain(struct spot_cpu *from, enum spot_clock clock,
 			break;
 		core = container_of(entry, struct spot_core, entry);
 		spot_wheel_remove(wheel, entry);
+		trace_spottimer_migrate(core, smp_processor_id());
 		spot_core_set(core, SPOT_CORE_CPU,
 			      FIELD_PREP(SPOT_CORE_CPU, smp_processor_id()));
 		spot_batch_add(&batch, core);
-		here->stats.migrated++;
+		spot_count(SPOT_STAT_MIGRATED);
 	}
 
 	spot_cpu_unlock(from);
@@ -1408,40 +1574,7 @@ struct spot_base *spot_base_here(enum spot_clock clock)
  * Start, stop, and what can be seen
  */
 
-static void spot_engine_show_row(struct seq_file *m, const char *name,
-				 u64 (*get)(struct spot_cpu *, unsigned int),
-				 unsigned int arg, bool is_max)
-{
-	u64 total = 0;
-	unsigned int n;
-
-	for_each_possible_cpu(n) {
-		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
-		u64 value = cpu ? get(cpu, arg) : 0;
-
-		total = is_max ? max(total, value) : total + value;
-	}
-	seq_printf(m, "%-12s %12llu", name, total);
-	for_each_possible_cpu(n) {
-		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
-
-		if (cpu)
-			seq_printf(m, " %12llu", get(cpu, arg));
-	}
-	seq_putc(m, '\n');
-}
-
-static u64 spot_get_stat(struct spot_cpu *cpu, unsigned int i)
-{
-	u64 value;
-
-	spin_lock_bh(&cpu->lock);
-	value = ((u64 *)&cpu->stats)[i];
-	spin_unlock_bh(&cpu->lock);
-	return value;
-}
-
-static u64 spot_get_hrtimers(struct spot_cpu *cpu, unsigned int arg)
+static u64 spot_cpu_hrtimers(struct spot_cpu *cpu)
 {
 	unsigned int clock, n = 0;
 
@@ -1450,17 +1583,60 @@ static u64 spot_get_hrtimers(struct spot_cpu *cpu, unsigned int arg)
 	return n;
 }
 
-static u64 spot_get_cascaded(struct spot_cpu *cpu, unsigned int arg)
+/* A number of @cpu that its lock protects. */
+static u64 spot_cpu_number(struct spot_cpu *cpu, const u64 *number)
 {
-	unsigned int clock, i;
-	u64 n = 0;
+	u64 value;
 
 	spin_lock_bh(&cpu->lock);
-	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
-		for (i = 0; i < SPOT_NR_WHEELS; i++)
-			n += cpu->base[clock].wheel[i].cascaded;
+	value = *number;
 	spin_unlock_bh(&cpu->lock);
-	return n;
+	return value;
+}
+
+/* Counter @i of CPU @n, which may never have been up. */
+static u64 spot_get_stat(unsigned int n, unsigned int i)
+{
+	struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+
+	if (!cpu)
+		return 0;
+	switch (i) {
+	case SPOT_STAT_HRTIMERS:
+		return spot_cpu_hrtimers(cpu);
+	case SPOT_STAT_PASS_MAX:
+		return spot_cpu_number(cpu, &cpu->pass_max);
+	case SPOT_STAT_PASS_MAX_NS:
+		return spot_cpu_number(cpu, &cpu->pass_max_ns);
+	default:
+		return READ_ONCE(per_cpu(spot_stats, n)[i]);
+	}
+}
+
+/* Bucket @i of the histogram of CPU @n. */
+static u64 spot_get_late(unsigned int n, unsigned int i)
+{
+	struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+
+	return cpu ? spot_cpu_number(cpu, &cpu->late[i]) : 0;
+}
+
+static void spot_show_row(struct seq_file *m, const char *name,
+			  u64 (*get)(unsigned int n, unsigned int i),
+			  unsigned int i, bool is_max)
+{
+	u64 total = 0;
+	unsigned int n;
+
+	for_each_possible_cpu(n) {
+		u64 value = get(n, i);
+
+		total = is_max ? max(total, value) : total + value;
+	}
+	seq_printf(m, "%-12s %12llu", name, total);
+	for_each_possible_cpu(n)
+		seq_printf(m, " %12llu", get(n, i));
+	seq_putc(m, '\n');
 }
 
 /**
@@ -1473,11 +1649,87 @@ void spot_engine_show(struct seq_file *m)
 {
 	unsigned int i;
 
-	spot_engine_show_row(m, "hrtimers", spot_get_hrtimers, 0, false);
 	for (i = 0; i < SPOT_NR_STATS; i++)
-		spot_engine_show_row(m, spot_stat_name[i], spot_get_stat, i,
-				     i >= SPOT_STAT_MAX);
-	spot_engine_show_row(m, "cascaded", spot_get_cascaded, 0, false);
+		spot_show_row(m, spot_stat_name[i], spot_get_stat, i,
+			      i == SPOT_STAT_PASS_MAX ||
+			      i == SPOT_STAT_PASS_MAX_NS);
+}
+
+static int spot_counters_show(struct seq_file *m, void *unused)
+{
+	spot_engine_show(m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(spot_counters);
+
+static int spot_cpu_counters_show(struct seq_file *m, void *unused)
+{
+	unsigned int n = (unsigned long)m->private;
+	unsigned int i;
+
+	for (i = 0; i < SPOT_NR_STATS; i++)
+		seq_printf(m, "%-12s %12llu\n", spot_stat_name[i],
+			   spot_get_stat(n, i));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(spot_cpu_counters);
+
+/* A line for each bucket: the least lateness of it, total, CPU by CPU. */
+static int spot_lateness_show(struct seq_file *m, void *unused)
+{
+	unsigned int i;
+	char name[24];
+
+	for (i = 0; i < SPOT_NR_LATE; i++) {
+		snprintf(name, sizeof(name), "%llu",
+			 i ? BIT_ULL(SPOT_LATE_SHIFT + i - 1) : 0);
+		spot_show_row(m, name, spot_get_late, i, false);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(spot_lateness);
+
+/* Begin anew with the histogram and the maxima; counters are never reset. */
+static int spot_reset_set(void *unused, u64 value)
+{
+	unsigned int n;
+
+	if (value != 1)
+		return -EINVAL;
+	for_each_possible_cpu(n) {
+		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+
+		if (!cpu)
+			continue;
+		spin_lock_bh(&cpu->lock);
+		memset(cpu->late, 0, sizeof(cpu->late));
+		cpu->pass_max = 0;
+		cpu->pass_max_ns = 0;
+		spin_unlock_bh(&cpu->lock);
+	}
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(spot_reset_fops, NULL, spot_reset_set, "%llu\n");
+
+/**
+ * spot_engine_debugfs - show what there is in debugfs
+ * @dir: in this directory, which the caller removes
+ */
+void spot_engine_debugfs(struct dentry *dir)
+{
+	unsigned int n;
+	char name[16];
+
+	debugfs_create_file("counters", 0444, dir, NULL, &spot_counters_fops);
+	debugfs_create_file("lateness", 0444, dir, NULL, &spot_lateness_fops);
+	debugfs_create_file_unsafe("reset", 0200, dir, NULL, &spot_reset_fops);
+	for_each_possible_cpu(n) {
+		snprintf(name, sizeof(name), "cpu%u", n);
+		debugfs_create_file("counters", 0444,
+				    debugfs_create_dir(name, dir),
+				    (void *)(unsigned long)n,
+				    &spot_cpu_counters_fops);
+	}
 }
 
 static void spot_engine_free(void)

@@ -7,6 +7,7 @@
 
 #include "spot_timer.h"
 
+struct dentry;
 struct seq_file;
 struct spot_base;
 
@@ -24,6 +25,10 @@ enum spot_state spot_batch_claim(struct spot_batch *batch,
 struct spot_cpu *spot_batch_expiring(struct spot_batch *batch,
 				     struct spot_core *core, bool *by_me);
 void spot_cpu_wait(struct spot_cpu *cpu);
+s64 spot_call_begin(const struct spot_core *core, spot_timer_fn fn,
+		    const struct spot_tick *tick);
+void spot_call_end(const struct spot_core *core, const struct spot_tick *tick,
+		   enum spot_verdict verdict, s64 begin);
 void spot_batch_add(struct spot_batch *batch, struct spot_core *core);
 
 /* for tests that bring a clock of their own, by way of static stubs */
@@ -34,5 +39,6 @@ void spot_base_pass(struct spot_base *base);
 int spot_engine_init(void);
 void spot_engine_exit(void);
 void spot_engine_show(struct seq_file *m);
+void spot_engine_debugfs(struct dentry *dir);
 
 #endif /* SPOT_ENGINE_H */

@@ -151,6 +151,7 @@ static void spot_timer_call(struct spot_batch *batch, struct spot_timer *timer)
 	s64 due = core->entry.deadline;
 	enum spot_verdict verdict;
 	struct spot_tick tick;
+	s64 begin;
 
 	spot_overrun_take(&core->overrun, &core->entry.deadline,
 			  max(spot_batch_now(batch, spot_core_clock(core)), due),
@@ -163,7 +164,9 @@ static void spot_timer_call(struct spot_batch *batch, struct spot_timer *timer)
 		debug_object_deactivate(timer, &spot_timer_debug);
 	spot_batch_end(batch);
 
+	begin = spot_call_begin(core, timer->fn, &tick);
 	verdict = timer->fn(timer, &tick);
+	spot_call_end(core, &tick, verdict, begin);
 	if (verdict == SPOT_FREED)
 		return;
 
@@ -235,7 +238,7 @@ static void spot_timer_work(struct work_struct *work)
 	} else if (core->lease &&
 		   !spot_lease_admit(core->lease,
 				     spot_batch_now(&batch, SPOT_BOOTTIME))) {
-		spot_core_set_state(core, SPOT_HELD);
+		spot_batch_hold(&batch, core);
 		spot_batch_end(&batch);
 	} else {
 		spot_timer_call(&batch, timer);
