@@ -555,7 +555,7 @@ static inline char *map_border(int prot)
 static inline int write_file(const char *path, const char *text)
 {
 	ssize_t len = strlen(text);
-	int fd = open(path, O_WRONLY), ret;
+	int fd = open(path, O_WRONLY | O_TRUNC), ret;
 
 	if (fd < 0)
 		return -errno;

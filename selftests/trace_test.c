@@ -3,28 +3,16 @@
  * What can be seen from outside: trace events, counters and the histogram of
  * lateness. No other timers are about while this runs.
  */
-#include "counters.h"
+#include "spottimer_test.h"
 
 #include <linux/random.h>
 #include <sys/mount.h>
 #include <sys/random.h>
 
 #define DEBUGFS	"/sys/kernel/debug/spottimer/"
+#define COUNTERS	DEBUGFS "counters"
 #define TRACING	"/sys/kernel/tracing/"
 #define EVENTS	TRACING "events/spottimer/"
-
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_TRUNC);
-	int len = strlen(text);
-	int ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, len) == len ? 0 : -errno;
-	close(fd);
-	return ret;
-}
 
 /*
  * Trace events
@@ -495,7 +483,7 @@ static long long cpu_counter(int cpu, const char *name)
 	char path[80];
 
 	snprintf(path, sizeof(path), DEBUGFS "cpu%d/counters", cpu);
-	return read_number(path, name);
+	return file_number(path, name);
 }
 
 /* The sum of the histogram's buckets, over all CPUs. */
@@ -688,7 +676,7 @@ TEST_F(ctx, j1_each_cpu_for_itself_and_all_together)
 
 static long long bucket(const char *name)
 {
-	return read_number(DEBUGFS "lateness", name);
+	return file_number(DEBUGFS "lateness", name);
 }
 
 TEST_F(ctx, j3_histogram_counts_every_expiry)
