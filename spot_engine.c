@@ -322,13 +322,17 @@ static void spot_count_tick(const struct spot_tick *tick)
 	spot_count_add(SPOT_STAT_SKIPPED, tick->skipped_ticks);
 }
 
-/* A tick has expired on @cpu, which is locked. */
+/*
+ * A tick has expired on @cpu, which is locked. What is in the last bucket was past
+ * when it was registered, or a clock was set: in a sum it would hide all else.
+ */
 static void spot_count_late(struct spot_cpu *cpu, u64 late)
 {
 	unsigned int i = fls64(late >> SPOT_LATE_SHIFT);
 
+	if (i < SPOT_NR_LATE - 1)
+		spot_count_add(SPOT_STAT_LATE_NS, late);
 	cpu->late[min(i, SPOT_NR_LATE - 1U)]++;
-	spot_count_add(SPOT_STAT_LATE_NS, late);
 }
 
 /*

@@ -518,6 +518,7 @@ TEST_F(ctx, j1_counters_follow_a_tick)
 		"started", "candidates", "ready", "handlers",
 	};
 	static struct spottimer_record rec[200];
+	struct spottimer_register past = timer_every(1, 1, 0);
 	long long before[ARRAY_LEN(name)], merged, skipped, late;
 	int i;
 
@@ -536,6 +537,15 @@ TEST_F(ctx, j1_counters_follow_a_tick)
 	EXPECT_EQ(merged, counter("merged"));
 	EXPECT_EQ(skipped, counter("skipped"));
 	EXPECT_LT(late, counter("late_ns"));
+
+	/* one that was past by years is not late by years */
+	if (now_on(CLOCK_REALTIME) < HOUR)
+		return;
+	late = counter("late_ns");
+	past.clock = CLOCK_REALTIME;
+	ASSERT_EQ(0, spot_register(self->fd, &past));
+	ASSERT_EQ(0, take(self->fd, rec));
+	EXPECT_EQ(late, counter("late_ns"));
 }
 
 TEST_F(ctx, j1_merges_and_skips)
