@@ -1848,19 +1848,20 @@ static unsigned int spot_copy_in(struct spot_call *call,
 }
 
 /*
- * Copy out @n entries, but those that were too large and so not copied in.
+ * Copy out @n entries, but those that were too large and so not copied in. One
+ * that cannot be says EFAULT.
  *
- * Return: how many could be.
+ * Return: whether all could be.
  */
-static unsigned int spot_copy_out(struct spot_call *call,
-				  const struct spot_op *op, void *entries,
-				  unsigned int n)
+static bool spot_copy_out(struct spot_call *call, const struct spot_op *op,
+			  void *entries, unsigned int n)
 {
+	bool copied = true;
 	unsigned int i;
 
 	if (call->stride == op->size &&
 	    !copy_to_user(call->entry, entries, n * op->size))
-		return n;
+		return true;
 
 	for (i = 0; i < n; i++) {
 		void __user *to = call->entry + (size_t)i * call->stride;
@@ -1872,9 +1873,9 @@ static unsigned int spot_copy_out(struct spot_call *call,
 			continue;
 		/* the error may have been copied, and the rest not */
 		put_user(-EFAULT, (s32 __user *)(to + op->error));
-		break;
+		copied = false;
 	}
-	return i;
+	return copied;
 }
 
 static long spot_ioctl_entries(struct spot_call *call, const struct spot_op *op,
@@ -1897,8 +1898,9 @@ static long spot_ioctl_entries(struct spot_call *call, const struct spot_op *op,
 		n = spot_copy_in(call, op, entries, want);
 		if (n) {
 			op->work(call, entries, n);
-			n = spot_copy_out(call, op, entries, n);
 			done += n;
+			if (!spot_copy_out(call, op, entries, n))
+				ret = -EFAULT;
 		}
 		if (n < want)
 			ret = -EFAULT;
