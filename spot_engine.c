@@ -1483,7 +1483,8 @@ static int spot_cpu_prepare(unsigned int n)
 					spot_tick_floor(&spot_tick_len,
 							spot_clock_now(clock)));
 	}
-	per_cpu(spot_cpus, n) = cpu;
+	/* others may look at its counters from now on */
+	smp_store_release(per_cpu_ptr(&spot_cpus, n), cpu);
 	return 0;
 }
 
@@ -1598,10 +1599,17 @@ static u64 spot_cpu_number(struct spot_cpu *cpu, const u64 *number)
 	return value;
 }
 
-/* Counter @i of CPU @n, which may never have been up. */
+/* CPU @n, or NULL if it has never been up. */
+static struct spot_cpu *spot_cpu_if_known(unsigned int n)
+{
+	/* with what is in it, see spot_cpu_prepare() */
+	return smp_load_acquire(per_cpu_ptr(&spot_cpus, n));
+}
+
+/* Counter @i of CPU @n. */
 static u64 spot_get_stat(unsigned int n, unsigned int i)
 {
-	struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+	struct spot_cpu *cpu = spot_cpu_if_known(n);
 
 	if (!cpu)
 		return 0;
@@ -1620,7 +1628,7 @@ static u64 spot_get_stat(unsigned int n, unsigned int i)
 /* Bucket @i of the histogram of CPU @n. */
 static u64 spot_get_late(unsigned int n, unsigned int i)
 {
-	struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+	struct spot_cpu *cpu = spot_cpu_if_known(n);
 
 	return cpu ? spot_cpu_number(cpu, &cpu->late[i]) : 0;
 }
@@ -1701,7 +1709,7 @@ static int spot_reset_set(void *unused, u64 value)
 	if (value != 1)
 		return -EINVAL;
 	for_each_possible_cpu(n) {
-		struct spot_cpu *cpu = per_cpu(spot_cpus, n);
+		struct spot_cpu *cpu = spot_cpu_if_known(n);
 
 		if (!cpu)
 			continue;

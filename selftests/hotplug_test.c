@@ -144,11 +144,17 @@ TEST_F(hotplug, a12_case20_a_cpu_that_comes_back_knows_the_time)
 	EXPECT_EQ(1, rec[1].key);
 }
 
+/* What another thread is to do until it is told to stop, and has done enough. */
+static bool go_on(const bool *stop, long changes)
+{
+	return changes <= 4 || !__atomic_load_n(stop, __ATOMIC_RELAXED);
+}
+
 static void *come_and_go(void *stop)
 {
 	intptr_t changes = 0;
 
-	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED)) {
+	while (go_on(stop, changes)) {
 		changes += set_online(1, 0);
 		changes += set_online(1, 1);
 	}
@@ -327,7 +333,7 @@ static void *shuffle_cpus(void *arg)
 	__u64 offline = 0;
 	int cpu;
 
-	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
+	while (go_on(&s->stop, s->changes)) {
 		cpu = 1 + rand_r(&random) % (s->cpus - 1);
 		s->changes += set_online(cpu, offline >> cpu & 1);
 		offline ^= 1ULL << cpu;

@@ -45,10 +45,18 @@ static int try_owned(int fd, __u64 key, __u64 epoch)
  */
 static __s64 run_out(int fd, __u64 epoch)
 {
-	__s64 deadline = now_on(CLOCK_BOOTTIME) + 15 * MSEC;
+	__s64 delay, deadline;
+	int ret;
 
-	if (lease(fd, SPOTTIMER_LEASE_RENEW, OWNER, epoch, deadline,
-		  SPOTTIMER_LEASE_ABSTIME))
+	/* on a slow machine it may have passed before the kernel looks at it */
+	for (delay = 15 * MSEC; delay < 10 * SEC; delay *= 3) {
+		deadline = now_on(CLOCK_BOOTTIME) + delay;
+		ret = lease(fd, SPOTTIMER_LEASE_RENEW, OWNER, epoch, deadline,
+			    SPOTTIMER_LEASE_ABSTIME);
+		if (ret != -EINVAL)
+			break;
+	}
+	if (ret)
 		return -1;
 	sleep_until_on(CLOCK_BOOTTIME, deadline);
 	return deadline;

@@ -41,6 +41,10 @@
 
 #include <kselftest_harness.h>
 
+/* A machine that emulates another one, and is busy, needs patience. */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT 120
+
 #define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
 
 #define MSEC		1000000LL
