@@ -416,7 +416,7 @@ static s64 spot_base_now(struct spot_base *base)
  * waits in spot_cpu.soon; so does what is due at the next wheel tick, if the
  * clock may be set back before.
  */
-static void spot_base_program(struct spot_base *base)
+static void spot_base_program(struct spot_base *base, bool may_arm)
 {
 	bool mono = base->clock == SPOT_MONOTONIC;
 	struct spot_cpu *cpu = base->cpu;
@@ -449,25 +449,34 @@ static void spot_base_program(struct spot_base *base)
 					    max_t(s64, time - now, 0), hold));
 	}
 
-	if (event < base->armed ||
+	if ((event < base->armed && may_arm) ||
 	    (event == KTIME_MAX && base->armed != KTIME_MAX)) {
 		base->armed = event;
 		spot_base_arm(base, event);
 	}
 }
 
-/* Arm the hrtimers of the clocks that are set in @clocks. */
-static void spot_cpu_program(struct spot_cpu *cpu, unsigned int clocks)
+/* Arm the hrtimers of the clocks that are set in @clocks, or disarm them. */
+static void spot_cpu_program(struct spot_cpu *cpu, unsigned int clocks,
+			     bool may_arm)
 {
 	unsigned int clock;
 
-	/* a pass does it at its end */
-	if (cpu->passing)
-		return;
 	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
 		if (clock != SPOT_MONOTONIC && clocks & BIT(clock))
-			spot_base_program(&cpu->base[clock]);
-	spot_base_program(&cpu->base[SPOT_MONOTONIC]);
+			spot_base_program(&cpu->base[clock], may_arm);
+	spot_base_program(&cpu->base[SPOT_MONOTONIC], may_arm);
+}
+
+/*
+ * The same after a change by a user. Another CPU's hrtimers would come here if
+ * they were armed from here, and need not: nothing is added to its wheels.
+ */
+static void spot_cpu_changed(struct spot_cpu *cpu, unsigned int clocks)
+{
+	/* a pass does it at its end */
+	if (!cpu->passing)
+		spot_cpu_program(cpu, clocks, cpu == this_cpu_read(spot_cpus));
 }
 
 /*
@@ -714,7 +723,7 @@ void spot_batch_unlock(struct spot_batch *batch)
 	if (!cpu)
 		return;
 	if (batch->dirty)
-		spot_cpu_program(cpu, batch->dirty);
+		spot_cpu_changed(cpu, batch->dirty);
 	spot_cpu_unlock(cpu);
 	batch->locked = NULL;
 }
@@ -854,7 +863,7 @@ static enum spot_state spot_batch_move(struct spot_batch *batch,
 		state = remove ? spot_cpu_remove(cpu, core, &dirty) :
 				 spot_core_state(core);
 		if (dirty)
-			spot_cpu_program(cpu, dirty);
+			spot_cpu_changed(cpu, dirty);
 		if (cpu->running == core ||
 		    (!remove && state == SPOT_PENDING)) {
 			spot_cpu_unlock(here);
@@ -873,10 +882,13 @@ static enum spot_state spot_batch_move(struct spot_batch *batch,
  * spot_batch_bring - hold the lock of the CPU on which a core is to wait
  * @batch: the batch
  * @core: the core; one that is pending stays where it is
+ *
+ * Return: where it is.
  */
-void spot_batch_bring(struct spot_batch *batch, struct spot_core *core)
+enum spot_state spot_batch_bring(struct spot_batch *batch,
+				 struct spot_core *core)
 {
-	spot_batch_move(batch, core, false);
+	return spot_batch_move(batch, core, false);
 }
 
 /**
@@ -924,8 +936,12 @@ void spot_batch_add(struct spot_batch *batch, struct spot_core *core)
 	unsigned int i;
 
 	if (!(batch->forwarded & BIT(clock))) {
-		/* a clock that may be set has to be read with the lock held */
-		tick = spot_tick_floor(&spot_tick_len, clock == SPOT_REALTIME ?
+		/*
+		 * A clock that may be set has to be read with the lock held. In
+		 * a pass, which goes on by its own time, it is not to be noticed.
+		 */
+		tick = spot_tick_floor(&spot_tick_len, clock == SPOT_REALTIME &&
+				       !cpu->passing ?
 				       spot_base_now(base) :
 				       spot_batch_now(batch, clock));
 		for (i = 0; i < SPOT_NR_WHEELS; i++)
@@ -939,7 +955,8 @@ void spot_batch_add(struct spot_batch *batch, struct spot_core *core)
 	tick = spot_wheel_add(wheel, &core->entry);
 	spot_count_cascade(base, wheel, cascaded);
 	/* another CPU's is programmed by the pass that runs there */
-	if (spot_tick_time(tick) < base->armed &&
+	if ((spot_tick_time(tick) < base->armed ||
+	     (clock == SPOT_REALTIME && tick <= wheel->processed + 1)) &&
 	    cpu == this_cpu_read(spot_cpus))
 		batch->dirty |= BIT(clock);
 }
@@ -981,6 +998,18 @@ void spot_batch_push(struct spot_batch *batch, struct spot_core *core)
 EXPORT_SYMBOL_GPL(spot_batch_push);
 
 /**
+ * spot_batch_add_started - the same, of one that is being started
+ * @batch: the batch
+ * @core: the core, which was claimed
+ */
+void spot_batch_add_started(struct spot_batch *batch, struct spot_core *core)
+{
+	spot_batch_add(batch, core);
+	spot_count(SPOT_STAT_STARTED);
+	trace_spottimer_start(core);
+}
+
+/**
  * spot_batch_start - start a core
  * @batch: the batch
  * @core: the core, idle, or of a timer that was cancelled while its function
@@ -992,9 +1021,7 @@ EXPORT_SYMBOL_GPL(spot_batch_push);
 void spot_batch_start(struct spot_batch *batch, struct spot_core *core)
 {
 	spot_batch_claim(batch, core);
-	spot_batch_add(batch, core);
-	spot_count(SPOT_STAT_STARTED);
-	trace_spottimer_start(core);
+	spot_batch_add_started(batch, core);
 }
 EXPORT_SYMBOL_GPL(spot_batch_start);
 
@@ -1435,7 +1462,7 @@ void spot_base_pass(struct spot_base *base)
 	cpu->pass_max_ns = max_t(u64, cpu->pass_max_ns, spent);
 
 	cpu->passing = false;
-	spot_cpu_program(cpu, BIT(SPOT_NR_CLOCKS) - 1);
+	spot_cpu_program(cpu, BIT(SPOT_NR_CLOCKS) - 1, true);
 
 	spin_unlock(&cpu->lock);
 	rcu_read_unlock();
@@ -1503,6 +1530,8 @@ static bool spot_cpu_drain(struct spot_cpu *from, enum spot_clock clock,
 		return false;
 
 	spot_batch_begin(&batch);
+	/* no pass is at a core that moves, and none keeps some for its end */
+	spin_lock(&from->expiry_lock);
 	here = this_cpu_read(spot_cpus);
 	spot_cpu_lock_both(from, here);
 	spot_batch_locked(&batch, here);
@@ -1523,19 +1552,31 @@ static bool spot_cpu_drain(struct spot_cpu *from, enum spot_clock clock,
 	}
 
 	spot_cpu_unlock(from);
+	spot_batch_unlock(&batch);
+	spin_unlock(&from->expiry_lock);
 	spot_batch_end(&batch);
 	return entry;
 }
 
-static bool spot_cpu_empty(struct spot_cpu *cpu)
+/* Leave @cpu as it has to be when it comes back. False if it has timers. */
+static bool spot_cpu_bury(struct spot_cpu *cpu)
 {
+	bool empty = true;
 	unsigned int clock, i;
 
-	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
+	spin_lock_bh(&cpu->expiry_lock);
+	spin_lock(&cpu->lock);
+	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++) {
 		for (i = 0; i < SPOT_NR_WHEELS; i++)
 			if (spot_wheel_first(&cpu->base[clock].wheel[i]))
-				return false;
-	return true;
+				empty = false;
+		cpu->base[clock].armed = KTIME_MAX;
+	}
+	cpu->hold = 0;
+	cpu->soon = KTIME_MAX;
+	spin_unlock(&cpu->lock);
+	spin_unlock_bh(&cpu->expiry_lock);
+	return empty;
 }
 
 static int spot_cpu_dead(unsigned int n)
@@ -1551,12 +1592,7 @@ static int spot_cpu_dead(unsigned int n)
 			for (i = 0; i < SPOT_NR_WHEELS; i++)
 				while (spot_cpu_drain(cpu, clock, i))
 					cond_resched();
-	} while (!spot_cpu_empty(cpu));
-
-	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
-		cpu->base[clock].armed = KTIME_MAX;
-	cpu->hold = 0;
-	cpu->soon = KTIME_MAX;
+	} while (!spot_cpu_bury(cpu));
 	return 0;
 }
 

@@ -19,7 +19,8 @@ struct spot_base;
 void spot_core_init(struct spot_core *core, enum spot_clock clock,
 		    bool critical, void (*expire)(struct spot_core *core));
 void spot_core_set_state(struct spot_core *core, enum spot_state state);
-void spot_batch_bring(struct spot_batch *batch, struct spot_core *core);
+enum spot_state spot_batch_bring(struct spot_batch *batch,
+				 struct spot_core *core);
 enum spot_state spot_batch_claim(struct spot_batch *batch,
 				 struct spot_core *core);
 struct spot_cpu *spot_batch_expiring(struct spot_batch *batch,
@@ -30,6 +31,7 @@ s64 spot_call_begin(const struct spot_core *core, spot_timer_fn fn,
 void spot_call_end(const struct spot_core *core, const struct spot_tick *tick,
 		   enum spot_verdict verdict, s64 begin);
 void spot_batch_add(struct spot_batch *batch, struct spot_core *core);
+void spot_batch_add_started(struct spot_batch *batch, struct spot_core *core);
 
 /* for tests that bring a clock of their own, by way of static stubs */
 struct spot_base *spot_base_here(enum spot_clock clock);

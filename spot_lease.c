@@ -21,6 +21,7 @@
 #include <linux/bottom_half.h>
 #include <linux/export.h>
 #include <linux/limits.h>
+#include <linux/minmax.h>
 #include <linux/types.h>
 
 #include "spot_lease.h"
@@ -61,7 +62,7 @@ static void spot_lease_tell(struct spot_lease *lease)
 static void spot_lease_arm(struct spot_lease *lease, s64 deadline)
 {
 	const struct spot_schedule when = {
-		.first = deadline,
+		.first = max(deadline, 0),
 		.max = SPOT_SKIP_LATE,
 	};
 
@@ -74,17 +75,22 @@ static enum spot_verdict spot_lease_expire(struct spot_timer *timer,
 	struct spot_lease *lease = container_of(timer, struct spot_lease, timer);
 	s64 deadline;
 
-	if (!spot_lease_admit(lease, spot_clock_now(SPOT_BOOTTIME))) {
-		/* one that is being revoked has not run out, as far as we know */
-		if (atomic64_read(&lease->deadline) == SPOT_LEASE_ENDED)
-			spot_lease_tell(lease);
-		return SPOT_DONE;
-	}
-	/* renewed; a renewal to an earlier deadline may come in between */
-	do {
+	spot_lease_admit(lease, spot_clock_now(SPOT_BOOTTIME));
+	deadline = atomic64_read(&lease->deadline);
+	/* renewed; one to an earlier deadline, or the end, may come in between */
+	while (deadline > SPOT_LEASE_REVOKED) {
+		s64 armed = deadline;
+
+		spot_lease_arm(lease, armed);
 		deadline = atomic64_read(&lease->deadline);
-		spot_lease_arm(lease, deadline);
-	} while (deadline != atomic64_read(&lease->deadline));
+		if (deadline == armed)
+			return SPOT_DONE;
+	}
+	/* who ends it may have cancelled before we started it again */
+	spot_timer_cancel(timer, 0, NULL);
+	/* one that is being revoked has not run out, as far as we know */
+	if (deadline == SPOT_LEASE_ENDED)
+		spot_lease_tell(lease);
 	return SPOT_DONE;
 }
 
@@ -100,6 +106,7 @@ void spot_lease_init(struct spot_lease *lease,
 
 	atomic64_set(&lease->deadline, SPOT_LEASE_ENDED);
 	lease->epoch = 0;
+	lease->void_epoch = 0;
 	lease->told = true;
 	for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
 		lease->void_until[clock] = S64_MIN;
@@ -125,9 +132,11 @@ void spot_lease_grant(struct spot_lease *lease, u64 epoch, s64 deadline,
 {
 	unsigned int clock;
 
-	if (!live && lease->epoch)
+	if (!live && lease->epoch) {
+		lease->void_epoch = lease->epoch;
 		for (clock = 0; clock < SPOT_NR_CLOCKS; clock++)
 			lease->void_until[clock] = spot_clock_now(clock);
+	}
 	lease->told = false;
 	lease->epoch = epoch;
 	atomic64_set_release(&lease->deadline, deadline);

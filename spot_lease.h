@@ -15,8 +15,9 @@
  * @deadline: CLOCK_BOOTTIME nanoseconds from which on nothing runs; before all
  *	time once it was seen to have come, or the lease was revoked
  * @epoch: the fencing token
- * @void_until: per clock, ticks that were due by then do not count: they were
- *	missed before the lease was adopted
+ * @void_epoch: of timers that were started in this epoch or an earlier one
+ * @void_until: (per clock) those ticks do not count that were due by then: they
+ *	were missed before the lease was adopted
  * @timer: notices when the deadline comes
  * @told: @lapsed was called for the last grant, or need not be
  * @lapsed: called when the deadline has come, once per grant and before the
@@ -28,6 +29,7 @@
 struct spot_lease {
 	atomic64_t deadline;
 	u64 epoch;
+	u64 void_epoch;
 	s64 void_until[SPOT_NR_CLOCKS];
 	struct spot_timer timer;
 	bool told;

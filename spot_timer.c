@@ -193,12 +193,31 @@ static void spot_timer_call(struct spot_batch *batch, struct spot_timer *timer)
 	spot_batch_end(batch);
 }
 
-/* Somebody is at the timer, so its tick has to wait for the next wheel tick. */
-static void spot_timer_put_off(struct spot_batch *batch,
-			       struct spot_timer *timer)
+/*
+ * Pass over the ticks of @timer that were missed before its lease was adopted, and
+ * let it wait for the next one, or end if there is none. False if the tick that
+ * is due counts. Its lock is held, and it belongs to the CPU on which it is to
+ * wait.
+ */
+static bool spot_timer_skip(struct spot_batch *batch, struct spot_timer *timer)
 {
-	spot_batch_bring(batch, &timer->core);
-	spot_batch_add(batch, &timer->core);
+	struct spot_core *core = &timer->core;
+	struct spot_lease *lease = core->lease;
+	s64 until;
+
+	if (!lease || timer->epoch > lease->void_epoch)
+		return false;
+	until = lease->void_until[spot_core_clock(core)];
+	if (core->entry.deadline > until)
+		return false;
+	if (spot_overrun_skip(&core->overrun, &core->entry.deadline, until)) {
+		spot_batch_add(batch, core);
+	} else {
+		spot_core_set_state(core, SPOT_IDLE);
+		spot_timer_over(timer);
+		spot_timer_settle(batch, timer);
+	}
+	return true;
 }
 
 /* The core is due: in a pass, which has made it RUNNING. */
@@ -209,14 +228,17 @@ static void spot_timer_expire(struct spot_core *core)
 
 	spot_batch_begin(&batch);
 	/* it may have been cancelled, and started again, while no lock was held */
-	if (spot_batch_state(&batch, core) != SPOT_RUNNING) {
+	if (spot_batch_bring(&batch, core) != SPOT_RUNNING) {
 		spot_batch_end(&batch);
 	} else if (timer->wq) {
 		spot_core_set_state(core, SPOT_READY);
 		queue_work(timer->wq, &timer->work);
 		spot_batch_end(&batch);
 	} else if (timer->busy) {
-		spot_timer_put_off(&batch, timer);
+		/* its tick has to wait for the next wheel tick */
+		spot_batch_add(&batch, core);
+		spot_batch_end(&batch);
+	} else if (spot_timer_skip(&batch, timer)) {
 		spot_batch_end(&batch);
 	} else {
 		spot_timer_call(&batch, timer);
@@ -230,15 +252,18 @@ static void spot_timer_work(struct work_struct *work)
 	struct spot_batch batch;
 
 	spot_batch_begin(&batch);
-	if (spot_batch_state(&batch, core) != SPOT_READY) {
+	if (spot_batch_bring(&batch, core) != SPOT_READY) {
 		spot_batch_end(&batch);
 	} else if (timer->busy) {
-		spot_timer_put_off(&batch, timer);
+		/* its tick has to wait for the next wheel tick */
+		spot_batch_add(&batch, core);
 		spot_batch_end(&batch);
 	} else if (core->lease &&
 		   !spot_lease_admit(core->lease,
 				     spot_batch_now(&batch, SPOT_BOOTTIME))) {
 		spot_batch_hold(&batch, core);
+		spot_batch_end(&batch);
+	} else if (spot_timer_skip(&batch, timer)) {
 		spot_batch_end(&batch);
 	} else {
 		spot_timer_call(&batch, timer);
@@ -308,10 +333,12 @@ s64 spot_timer_start(struct spot_timer *timer, const struct spot_schedule *when)
 		debug_object_activate(timer, &spot_timer_debug);
 
 	generation = ++timer->generation;
+	timer->epoch = core->lease ? core->lease->epoch : 0;
 	core->entry.deadline = when->first;
 	core->entry.slack = spot_core_slack(when->slack);
 	spot_overrun_init(&core->overrun, when->period, when->max);
-	spot_batch_start(&batch, core);
+	/* it was claimed: not spot_batch_start(), which may drop the lock */
+	spot_batch_add_started(&batch, core);
 	spot_batch_end(&batch);
 	return generation;
 }
@@ -432,7 +459,9 @@ int spot_timer_cancel_sync(struct spot_timer *timer, u64 generation,
 	if (timer->wq)
 		flush_work(&timer->work);
 	if (ret == -EINPROGRESS) {
-		wait_event(spot_timer_waitq, spot_timer_ended(&wait));
+		/* it has ended with the pass if it has nothing that sleeps */
+		if (!spot_timer_ended(&wait))
+			wait_event(spot_timer_waitq, spot_timer_ended(&wait));
 		/* who has told us has to be out of there */
 		spot_batch_begin(&batch);
 		spot_batch_state(&batch, &timer->core);
@@ -463,19 +492,9 @@ void spot_timer_resume(struct spot_timer *timer)
 
 	debug_object_assert_init(timer, &spot_timer_debug);
 	spot_batch_begin(&batch);
-	spot_batch_bring(&batch, core);
-	if (spot_core_state(core) == SPOT_HELD) {
-		s64 until = core->lease->void_until[spot_core_clock(core)];
-
-		if (spot_overrun_skip(&core->overrun, &core->entry.deadline,
-				      until)) {
-			spot_batch_add(&batch, core);
-		} else {
-			spot_batch_cancel(&batch, core);
-			spot_timer_over(timer);
-			spot_timer_settle(&batch, timer);
-		}
-	}
+	if (spot_batch_bring(&batch, core) == SPOT_HELD &&
+	    !spot_timer_skip(&batch, timer))
+		spot_batch_add(&batch, core);
 	spot_batch_end(&batch);
 }
 EXPORT_SYMBOL_GPL(spot_timer_resume);

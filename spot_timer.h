@@ -161,7 +161,8 @@ typedef enum spot_verdict (*spot_timer_fn)(struct spot_timer *timer,
  * Called once for each generation, after its last handler, by whoever ends it: a
  * caller of spot_timer_start(), spot_timer_cancel() or spot_timer_cancel_sync(),
  * or where the handler ran. Bottom halves are disabled. It must not call those
- * functions on @timer.
+ * functions on @timer. A tick of the next generation that comes due meanwhile is
+ * tried again every wheel tick.
  *
  * Return: the terminal result of the generation (contract E2): 0, or an error.
  */
@@ -189,8 +190,10 @@ struct spot_end {
  * @release: called at the end of each generation, or NULL. The user's to set
  *	before the first start.
  * @wq: where to call @fn, or NULL for softirq. The user's to set before the
- *	first start; the workqueue must outlive the timer.
+ *	first start; the workqueue must outlive the timer, and not be one of
+ *	bottom halves (WQ_BH).
  * @work: the call, of a timer with a workqueue
+ * @epoch: the epoch of its lease when the newest generation was started
  * @generation: the newest generation, 0 before the first start
  * @over: generations up to this one are over
  * @last: the last generation that has ended
@@ -208,6 +211,7 @@ struct spot_timer {
 	spot_release_fn release;
 	struct workqueue_struct *wq;
 	struct work_struct work;
+	u64 epoch;
 	u64 generation;
 	u64 over;
 	struct spot_end last;

@@ -1820,6 +1820,17 @@ static void a13_what_was_due_when_the_clock_was_set_back(struct kunit *test)
 	dev_wall_expect(test, 1, past);
 	dev_wall_expect(test, 2, at);
 
+	/* at a tick for which the clock's own hrtimer is armed already */
+	at = dev_wall_timer(test, 1, dev_wall_now(d) + 10 * MS, 0);
+	dev_advance(d, d->clock.now + 9 * MS + MS / 2);
+	dev_wall_timer(test, 2, dev_wall_now(d) - DAY, 0);
+	d->clock.wall -= DAY / 24;
+	dev_advance(d, d->clock.now + 2 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].key, 2);
+	d->clock.now = roundup(d->clock.now, MS);
+	dev_wall_expect(test, 1, at);
+
 	/* at once, if there had not been so many of them */
 	at = dev_wall_now(d) + 10 * MS;
 	for (i = 0; i < n; i++)

@@ -599,6 +599,66 @@ static void g4_i1_its_only_tick_was_missed(struct kunit *test)
 	spot_lease_revoke(lease);
 }
 
+static void act_adopt(struct kunit *test)
+{
+	struct call_test *c = call_test(test);
+
+	if (c->ticks > 1)
+		return;
+	KUNIT_EXPECT_FALSE(test, spot_lease_revoke(&c->lease));
+	spot_lease_grant(&c->lease, 2, c->clock.now + 1000 * MS, false);
+}
+
+/* The lease runs out and is adopted while the function runs, or waits. */
+static void g4_i1_what_was_missed_does_not_come_in_a_burst(struct kunit *test)
+{
+	struct call_test *c = call_test(test);
+	s64 t = c->clock.now;
+
+	spot_lease_init(&c->lease, NULL);
+	c->timer.core.lease = &c->lease;
+	spot_lease_grant(&c->lease, 1, t + 25 * MS, false);
+	call_start(c, t + 10 * MS, 10 * MS, INT_MAX);
+	c->act = act_adopt;
+	c->runs = 37 * MS;
+	fake_clock_advance(&c->clock, t + 10 * MS);
+	c->runs = 0;
+	fake_clock_advance(&c->clock, t + 65 * MS);
+	KUNIT_ASSERT_EQ(test, c->ticks, 3);
+	call_expect(test, 1, 2, 5, 3);
+	call_expect(test, 2, 3, 6, 0);
+	KUNIT_EXPECT_EQ(test, spot_timer_cancel_sync(&c->timer, 0, NULL), 0);
+	spot_lease_revoke(&c->lease);
+}
+
+static void act_set_back(struct kunit *test)
+{
+	struct call_test *c = call_test(test);
+
+	c->act = NULL;
+	c->clock.wall -= 3600 * 1000 * MS;
+	call_start(c, c->clock.now + c->clock.wall + 1000 * MS, 0,
+		   SPOT_SKIP_LATE);
+}
+
+/* The pass goes on by its own time, and must not take what was started then. */
+static void a3_a13_i1_the_clock_is_set_back_during_a_pass(struct kunit *test)
+{
+	struct call_test *c = call_test(test);
+	s64 t = c->clock.now;
+
+	c->clock.wall = 86400 * (s64)NSEC_PER_SEC * 10000;
+	spot_timer_setup(&c->timer, call_fn, SPOT_REALTIME, 0);
+	c->act = act_set_back;
+	call_start(c, t + c->clock.wall + 10 * MS, 0, SPOT_SKIP_LATE);
+	fake_clock_advance(&c->clock, t + 10 * MS);
+	KUNIT_EXPECT_EQ(test, c->ticks, 1);
+	fake_clock_advance(&c->clock, t + 1010 * MS - 1);
+	KUNIT_EXPECT_EQ(test, c->ticks, 1);
+	fake_clock_advance(&c->clock, t + 1010 * MS);
+	KUNIT_EXPECT_EQ(test, c->ticks, 2);
+}
+
 static int call_init(struct kunit *test)
 {
 	struct call_test *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
@@ -639,6 +699,8 @@ static struct kunit_case call_cases[] = {
 	KUNIT_CASE(b2_e1_i1_what_was_replaced_ends_after_the_handler),
 	KUNIT_CASE(g2_g4_i1_a_lease_holds_the_timer),
 	KUNIT_CASE(g4_i1_its_only_tick_was_missed),
+	KUNIT_CASE(g4_i1_what_was_missed_does_not_come_in_a_burst),
+	KUNIT_CASE(a3_a13_i1_the_clock_is_set_back_during_a_pass),
 	{}
 };
 
