@@ -65,8 +65,12 @@ struct spot_timer_wait {
 /* All who sleep until a generation has ended; they are few. */
 static DECLARE_WAIT_QUEUE_HEAD(spot_timer_waitq);
 
+static bool spot_timer_fixup_free(void *object, enum debug_obj_state state);
+
+/* What kernels with CONFIG_DEBUG_OBJECTS know of a timer: that it lives. */
 static const struct debug_obj_descr spot_timer_debug = {
-	.name = "spot_timer",
+	.name		= "spot_timer",
+	.fixup_free	= spot_timer_fixup_free,
 };
 
 /* Whether all of @timer has ended, and nobody is at it. */
@@ -405,6 +409,16 @@ int spot_timer_cancel(struct spot_timer *timer, u64 generation,
 	return ret;
 }
 EXPORT_SYMBOL_GPL(spot_timer_cancel);
+
+/* A timer that lives is just being freed, which was reported: take it out. */
+static bool spot_timer_fixup_free(void *object, enum debug_obj_state state)
+{
+	if (state != ODEBUG_STATE_ACTIVE)
+		return false;
+	spot_timer_cancel(object, 0, NULL);
+	debug_object_free(object, &spot_timer_debug);
+	return true;
+}
 
 static bool spot_timer_ended(struct spot_timer_wait *wait)
 {
