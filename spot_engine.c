@@ -824,7 +824,9 @@ static enum spot_state spot_cpu_remove(struct spot_cpu *cpu,
 		break;
 	}
 	spot_core_set_state(core, SPOT_IDLE);
-	spot_count(SPOT_STAT_CANCELLED);
+	/* one whose function runs has been counted as called */
+	if (state != SPOT_RUNNING)
+		spot_count(SPOT_STAT_CANCELLED);
 	trace_spottimer_stop(core, state);
 	return state;
 }

@@ -152,6 +152,11 @@ FIXTURE_SETUP(trace)
 	if (access(TRACING "events", F_OK))
 		SKIP(return, "this kernel has no trace events");
 	ASSERT_EQ(0, access(EVENTS "enable", F_OK));
+	/*
+	 * Else the kernel notes the names of processes, for which it patches the
+	 * scheduler while that runs. QEMU gets this wrong every now and then.
+	 */
+	ASSERT_EQ(0, write_file(TRACING "options/record-cmd", "0"));
 	ASSERT_EQ(0, write_file(TRACING "trace", ""));
 	ASSERT_EQ(0, write_file(EVENTS "enable", "1"));
 	self->fd = spot_open(O_NONBLOCK);
