@@ -410,6 +410,9 @@ static void make_timer(struct actor *a, int file, struct spottimer_register *r)
 	r->slack = one_in(a, 4) ? rnd(a, 5 * MSEC) : 0;
 	r->policy = rnd(a, 3);
 	r->max_catch_up = max[rnd(a, ARRAY_LEN(max))];
+	/* a clock that is set by years would have it catch up for ever */
+	if (r->clock == CLOCK_REALTIME && r->max_catch_up == INT_MAX)
+		r->max_catch_up = 50;
 	r->flags |= one_in(a, 3) ? SPOTTIMER_REG_MANUAL : 0;
 	r->flags |= one_in(a, 6) ? SPOTTIMER_REG_CRITICAL : 0;
 	r->flags |= one_in(a, 8) ? SPOTTIMER_REG_REARM : 0;
