@@ -613,7 +613,7 @@ TEST_F(blocking, f3_each_record_goes_to_one_thread_or_process)
 		ASSERT_EQ(1, crowd->taken[i]);
 }
 
-TEST_F(blocking, f3_of_many_that_wait_one_is_woken_for_a_record)
+TEST_F_TIMEOUT(blocking, f3_of_many_that_wait_one_is_woken_for_a_record, 300)
 {
 	enum { N = 100 };
 	pthread_t thread[CROWD_THREADS];
