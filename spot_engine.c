@@ -1430,6 +1430,7 @@ void spot_base_pass(struct spot_base *base)
 {
 	struct spot_cpu *cpu = base->cpu;
 	struct spot_pass pass = {};
+	bool held, more;
 	s64 begin, spent;
 
 	spin_lock(&cpu->expiry_lock);
@@ -1444,19 +1445,18 @@ void spot_base_pass(struct spot_base *base)
 
 	spot_pass_critical(&pass, cpu);
 	/* a critical timer may have come while the others have to wait */
-	if (begin >= cpu->hold) {
-		bool more = spot_pass_normal(&pass, cpu,
-					     begin + READ_ONCE(spot_budget_ns));
-
-		spent = spot_clock_now(SPOT_MONOTONIC) - begin;
-		cpu->hold = more ? begin + spent +
-				   max_t(s64, spent, SPOT_TICK_NS_MIN) : 0;
-		if (more)
-			spot_count(SPOT_STAT_EXHAUSTED);
-	}
+	held = begin < cpu->hold;
+	more = !held && spot_pass_normal(&pass, cpu,
+					 begin + READ_ONCE(spot_budget_ns));
 	spot_pass_notify(&pass);
 
 	spent = spot_clock_now(SPOT_MONOTONIC) - begin;
+	if (more) {
+		cpu->hold = begin + spent + max_t(s64, spent, SPOT_TICK_NS_MIN);
+		spot_count(SPOT_STAT_EXHAUSTED);
+	} else if (!held) {
+		cpu->hold = 0;
+	}
 	spot_count(SPOT_STAT_PASSES);
 	if (!pass.entries)
 		spot_count(SPOT_STAT_SPURIOUS);

@@ -152,6 +152,8 @@ static void spot_timer_call(struct spot_batch *batch, struct spot_timer *timer)
 {
 	struct spot_core *core = &timer->core;
 	struct spot_overrun before = core->overrun;
+	/* its function may free it, so this may be the last that we hear of it */
+	bool last = !before.period && !timer->release;
 	s64 due = core->entry.deadline;
 	enum spot_verdict verdict;
 	struct spot_tick tick;
@@ -163,8 +165,7 @@ static void spot_timer_call(struct spot_batch *batch, struct spot_timer *timer)
 	tick.generation = timer->generation;
 	spot_core_set_state(core, SPOT_RUNNING);
 	timer->busy = true;
-	/* it may free the timer, if it is the last that we hear of it */
-	if (!before.period && !timer->release)
+	if (last)
 		debug_object_deactivate(timer, &spot_timer_debug);
 	spot_batch_end(batch);
 
@@ -176,7 +177,7 @@ static void spot_timer_call(struct spot_batch *batch, struct spot_timer *timer)
 
 	spot_batch_begin(batch);
 	spot_batch_bring(batch, core);
-	if (!before.period && !timer->release)
+	if (last)
 		debug_object_activate(timer, &spot_timer_debug);
 	if (timer->over >= tick.generation) {
 		/* it was cancelled or started again meanwhile */
@@ -224,6 +225,20 @@ static bool spot_timer_skip(struct spot_batch *batch, struct spot_timer *timer)
 	return true;
 }
 
+/* The tick of @timer is due, and admitted. The lock is not held on return. */
+static void spot_timer_due(struct spot_batch *batch, struct spot_timer *timer)
+{
+	if (timer->busy) {
+		/* it has to wait for the next wheel tick */
+		spot_batch_add(batch, &timer->core);
+		spot_batch_end(batch);
+	} else if (spot_timer_skip(batch, timer)) {
+		spot_batch_end(batch);
+	} else {
+		spot_timer_call(batch, timer);
+	}
+}
+
 /* The core is due: in a pass, which has made it RUNNING. */
 static void spot_timer_expire(struct spot_core *core)
 {
@@ -238,14 +253,8 @@ static void spot_timer_expire(struct spot_core *core)
 		spot_core_set_state(core, SPOT_READY);
 		queue_work(timer->wq, &timer->work);
 		spot_batch_end(&batch);
-	} else if (timer->busy) {
-		/* its tick has to wait for the next wheel tick */
-		spot_batch_add(&batch, core);
-		spot_batch_end(&batch);
-	} else if (spot_timer_skip(&batch, timer)) {
-		spot_batch_end(&batch);
 	} else {
-		spot_timer_call(&batch, timer);
+		spot_timer_due(&batch, timer);
 	}
 }
 
@@ -258,19 +267,13 @@ static void spot_timer_work(struct work_struct *work)
 	spot_batch_begin(&batch);
 	if (spot_batch_bring(&batch, core) != SPOT_READY) {
 		spot_batch_end(&batch);
-	} else if (timer->busy) {
-		/* its tick has to wait for the next wheel tick */
-		spot_batch_add(&batch, core);
-		spot_batch_end(&batch);
 	} else if (core->lease &&
 		   !spot_lease_admit(core->lease,
 				     spot_batch_now(&batch, SPOT_BOOTTIME))) {
 		spot_batch_hold(&batch, core);
 		spot_batch_end(&batch);
-	} else if (spot_timer_skip(&batch, timer)) {
-		spot_batch_end(&batch);
 	} else {
-		spot_timer_call(&batch, timer);
+		spot_timer_due(&batch, timer);
 	}
 }
 

@@ -176,6 +176,16 @@ static void spot_wheel_emptied(struct spot_wheel *w, struct list_head *head)
 		w->levels &= ~(1U << level);
 }
 
+/* Move all of the bucket @from to the end of @to. */
+static void spot_wheel_empty(struct spot_wheel *w, struct list_head *from,
+			     struct list_head *to)
+{
+	if (list_empty(from))
+		return;
+	list_splice_tail_init(from, to);
+	spot_wheel_emptied(w, from);
+}
+
 /* The bucket at @level that starts with the tick after the one processed. */
 static struct list_head *spot_wheel_starting(struct spot_wheel *w,
 					     unsigned int level)
@@ -317,16 +327,6 @@ void spot_wheel_forward(struct spot_wheel *w, u64 now)
 	w->until = now;
 }
 
-/* Move all of the bucket @from to the end of @to. */
-static void spot_wheel_empty(struct spot_wheel *w, struct list_head *from,
-			     struct list_head *to)
-{
-	if (list_empty(from))
-		return;
-	list_splice_tail_init(from, to);
-	spot_wheel_emptied(w, from);
-}
-
 /**
  * spot_wheel_rewind - follow a clock that was set back
  * @w: the wheel
@@ -409,8 +409,7 @@ static bool spot_wheel_advance(struct spot_wheel *w, u64 now,
 				&w->bucket[next & (SPOT_WHEEL_SLOTS - 1)];
 
 			w->processed = next;
-			list_splice_init(bucket, &w->due);
-			spot_wheel_emptied(w, bucket);
+			spot_wheel_empty(w, bucket, &w->due);
 		}
 	}
 	return true;
