@@ -339,6 +339,12 @@ has_config() {
 	return "$wrong"
 }
 
+# configure SERIES BUILD FRAGMENT: begin with a kernel in that build directory.
+configure() {
+	quietly in_tree "$1" make O="$2" KCONFIG_ALLCONFIG="$3" allnoconfig
+	has_config "$3" "$2/.config" || die "unusable configuration"
+}
+
 # What the kernel says when something went wrong.
 SPLAT='BUG:|WARNING:|Oops|KASAN:|KCSAN:|UBSAN:|ODEBUG:|general protection'
 SPLAT+='|kernel BUG at|Kernel panic|soft lockup|hard LOCKUP|detected stall'
