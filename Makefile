@@ -5,8 +5,8 @@
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 .DEFAULT_GOAL := modules
-.PHONY: modules samples clean demo check lint harness kunit selftests debug kmemleak \
-	kcsan help
+.PHONY: modules samples clean demo check lint harness bench-wheel kunit selftests \
+	debug kmemleak kcsan help
 
 modules:		## build spottimer.ko for the running kernel (KDIR= for another)
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
@@ -32,6 +32,9 @@ lint:			## warnings on every kernel, sparse, checkpatch, shellcheck
 harness:		## the wheel and the overrun arithmetic in userspace, with sanitizers
 	$(MAKE) -C harness check
 
+bench-wheel:		## how fast the wheel is beside a heap and a tree (BENCH=quick)
+	scripts/bench-wheel $(BENCH)
+
 kunit:			## KUnit tests in a kernel built for them
 	scripts/kunit
 
@@ -48,9 +51,9 @@ kcsan:			## KUnit and selftests on a kernel that looks for data races
 	scripts/debug kcsan
 
 help:			## this list
-	@sed -n 's/^\([a-z]*\):\t*## /\1\t/p' $(MAKEFILE_LIST) | \
+	@sed -n 's/^\([a-z-]*\):\t*## /\1\t/p' $(MAKEFILE_LIST) | \
 		while IFS="$$(printf '\t')" read -r target text; do \
-			printf '  make %-10s %s\n' "$$target" "$$text"; \
+			printf '  make %-11s %s\n' "$$target" "$$text"; \
 		done
 	@echo
 	@echo "Packages, kernels and builds are kept in \$$SPOTTIMER_CACHE,"
