@@ -151,6 +151,7 @@ static unsigned int check_list(const struct list_head *head)
 	for (at = head->next; at != head; at = at->next) {
 		const struct timer *t = list_entry(at, struct timer, e.link);
 
+		CHECK(at->next->prev == at && at->prev->next == at);
 		CHECK(t->waiting);
 		check_entry(t);
 		count++;
