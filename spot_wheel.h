@@ -48,6 +48,7 @@ struct spot_wheel_entry {
 
 /**
  * struct spot_wheel - a wheel
+ * @bucket: the buckets, level by level
  * @tick: length of a wheel tick
  * @processed: the last wheel tick that was processed
  * @until: while an advance is under way the wheel tick that it goes to
@@ -58,9 +59,9 @@ struct spot_wheel_entry {
  * @cascaded: entries moved down by cascades so far
  * @due: entries whose wheel tick has been processed, still to be taken out
  * @later: entries added during an advance that it would pass by, for its end
- * @bucket: the buckets, level by level
  */
 struct spot_wheel {
+	struct list_head bucket[SPOT_WHEEL_LEVELS * SPOT_WHEEL_SLOTS];
 	struct spot_tick_len tick;
 	u64 processed;
 	u64 until;
@@ -71,7 +72,6 @@ struct spot_wheel {
 	u64 cascaded;
 	struct list_head due;
 	struct list_head later;
-	struct list_head bucket[SPOT_WHEEL_LEVELS * SPOT_WHEEL_SLOTS];
 };
 
 void spot_tick_len_init(struct spot_tick_len *tick, u32 ns);
