@@ -246,26 +246,36 @@ static struct list_head *spot_wheel_starting(struct spot_wheel *w,
 static bool spot_wheel_cascade(struct spot_wheel *w, unsigned int *budget)
 {
 	struct list_head *from = spot_wheel_starting(w, w->cascading);
+	struct list_head *at = from->next;
 	u64 tick = w->processed + 1;
+	unsigned int left = *budget;
 
-	while (!list_empty(from)) {
+	if (at == from)
+		return true;
+
+	while (at != from && left) {
 		struct spot_wheel_entry *e;
 		u64 target;
 
-		if (!*budget)
-			return false;
-		(*budget)--;
-
-		e = list_first_entry(from, struct spot_wheel_entry, link);
-		spot_wheel_unlink(e);
+		e = list_entry(at, struct spot_wheel_entry, link);
+		at = at->next;
 		target = spot_wheel_target(w, e);
 		if (target < tick)
 			target = tick;
 		spot_wheel_place(w, e, target, tick);
-		w->cascaded++;
-		if (list_empty(from))
-			spot_wheel_emptied(w, from);
+		left--;
 	}
+	w->cascaded += *budget - left;
+	*budget = left;
+
+	/* those before @at have gone to other buckets */
+	if (at != from) {
+		from->next = at;
+		at->prev = from;
+		return false;
+	}
+	INIT_LIST_HEAD(from);
+	spot_wheel_emptied(w, from);
 	return true;
 }
 
