@@ -1548,12 +1548,13 @@ static void spot_record_owner(const struct spot_pick *pick,
 	rec->flags = SPOTTIMER_REC_LEASE;
 }
 
-/* Take the next thing off the queue: critical timers, leases, other timers. */
-static bool spot_pick_next(struct spot_ctx *ctx, struct spot_pick *pick,
-			   unsigned int *streak)
+/* Take the next things off the queue: critical timers, leases, other timers. */
+static unsigned int spot_pick_next(struct spot_ctx *ctx, struct spot_pick *pick,
+				   unsigned int n, unsigned int *streak)
 {
 	struct spot_queue *queue = &ctx->queue;
-	struct spot_core *core;
+	struct spot_core *cores[SPOT_READ_CHUNK];
+	unsigned int i;
 
 	lockdep_assert_held(&queue->lock);
 
@@ -1565,19 +1566,19 @@ static bool spot_pick_next(struct spot_ctx *ctx, struct spot_pick *pick,
 		pick->epoch = pick->owner->lapsed_epoch;
 		list_del_init(&pick->owner->lapsed);
 		*streak = 0;
-		return true;
+		return 1;
 	}
-	core = spot_queue_pop(queue, streak);
-	if (!core)
-		return false;
-	pick->timer = spot_dev_timer(core);
-	return true;
+	n = spot_queue_pop(queue, cores, n, streak);
+	for (i = 0; i < n; i++)
+		pick[i].timer = spot_dev_timer(cores[i]);
+	return n;
 }
 
 /*
  * Take up to @n things off the queue that can be read now. What is on it but
  * cannot start goes where it belongs; if that was a lot, *@again says that there
- * may be more, and that others should get the locks first.
+ * may be more, and that others should get the locks first. @n is SPOT_READ_CHUNK
+ * at the most.
  *
  * Return: how many were taken.
  */
@@ -1591,11 +1592,14 @@ static unsigned int spot_collect(struct spot_call *call, struct spot_pick *pick,
 
 	*again = false;
 	while (got < n && !*again) {
-		unsigned int i, popped = got;
+		unsigned int i, more, popped = got;
 
 		spin_lock(&queue->lock);
-		while (popped < n && spot_pick_next(ctx, &pick[popped], &streak))
-			popped++;
+		do {
+			more = spot_pick_next(ctx, &pick[popped], n - popped,
+					      &streak);
+			popped += more;
+		} while (more && popped < n);
 		spin_unlock(&queue->lock);
 		if (popped == got)
 			break;

@@ -173,59 +173,6 @@ static unsigned int spot_budget_ns = NSEC_PER_MSEC;
 module_param_cb(budget_ns, &spot_budget_ns_ops, &spot_budget_ns, 0644);
 MODULE_PARM_DESC(budget_ns, "time spent in one softirq pass, 10000 to 100000000 ns (default 1000000)");
 
-/* Wheels of a base */
-enum {
-	SPOT_WHEEL_NORMAL,
-	SPOT_WHEEL_CRITICAL,
-	SPOT_NR_WHEELS
-};
-
-/**
- * struct spot_base - the timers of one CPU on one clock
- * @cpu: the CPU
- * @clock: the clock
- * @armed: when @hrtimer fires; KTIME_MAX if it is not armed
- * @hrtimer: fires when a wheel must be looked at
- * @wheel: the timers
- */
-struct spot_base {
-	struct spot_cpu *cpu;
-	enum spot_clock clock;
-	s64 armed;
-	struct hrtimer hrtimer;
-	struct spot_wheel wheel[SPOT_NR_WHEELS];
-};
-
-/*
- * What is counted, in the order in which trouble is traced. All but the ones
- * noted are counted on the CPU where it happens, without a lock.
- */
-enum spot_stat {
-	SPOT_STAT_HRTIMERS,	/* those that are armed now */
-	SPOT_STAT_STARTED,
-	SPOT_STAT_CANDIDATES,
-	SPOT_STAT_READY,
-	SPOT_STAT_READY_AGAIN,
-	SPOT_STAT_HANDLERS,
-	SPOT_STAT_HANDLER_NS,
-	SPOT_STAT_LATE_NS,
-	SPOT_STAT_CASCADED,
-	SPOT_STAT_EXHAUSTED,
-	SPOT_STAT_MERGED,
-	SPOT_STAT_SKIPPED,
-	SPOT_STAT_REFUSED,
-	SPOT_STAT_REFUSED_READ,
-	SPOT_STAT_BUSY,
-	SPOT_STAT_MIGRATED,
-	SPOT_STAT_CANCELLED,
-	SPOT_STAT_CALLED,
-	SPOT_STAT_PASSES,
-	SPOT_STAT_SPURIOUS,
-	SPOT_STAT_PASS_MAX,	/* maxima, in struct spot_cpu */
-	SPOT_STAT_PASS_MAX_NS,
-	SPOT_NR_STATS
-};
-
 static const char * const spot_stat_name[SPOT_NR_STATS] = {
 	[SPOT_STAT_HRTIMERS]		= "hrtimers",
 	[SPOT_STAT_STARTED]		= "started",
@@ -251,76 +198,16 @@ static const char * const spot_stat_name[SPOT_NR_STATS] = {
 	[SPOT_STAT_PASS_MAX_NS]		= "pass_max_ns",
 };
 
-static DEFINE_PER_CPU(u64[SPOT_NR_STATS], spot_stats);
-
-/*
- * Buckets of the histogram of lateness: the first is for less than 1024 ns, each
- * further one for twice as much, and the last for all from 2^34 ns on.
- */
-#define SPOT_LATE_SHIFT		10
-#define SPOT_NR_LATE		26
-
-/**
- * struct spot_cpu - the timers of one CPU
- * @lock: see above
- * @running: the core whose function is being called, or NULL
- * @passing: a pass runs, and arms the hrtimers at its end
- * @turn: the clock of which the next pass takes timers first
- * @hold: CLOCK_MONOTONIC, until when timers that are not critical have to wait,
- *	on whichever clock, since a pass has used up its budget; or 0
- * @soon: CLOCK_MONOTONIC, when there must be a pass for timers of other clocks
- *	that are due, or all but; KTIME_MAX for none
- * @nr: its number
- * @late: ticks that expired, by how late they were
- * @pass_max: most timers in one pass
- * @pass_max_ns: the time that the longest pass took
- * @expiry_lock: see above
- * @expiring: the task in or upon which a pass runs, or NULL
- * @base: the bases
- */
-struct spot_cpu {
-	spinlock_t lock;	/* protects all but the other lock and its task */
-	struct spot_core *running;
-	bool passing;
-	unsigned int turn;
-	s64 hold;
-	s64 soon;
-	unsigned int nr;
-	u64 late[SPOT_NR_LATE];
-	u64 pass_max;
-	u64 pass_max_ns;
-	spinlock_t expiry_lock;	/* held by a pass */
-	struct task_struct *expiring;
-	struct spot_base base[SPOT_NR_CLOCKS];
-};
+DEFINE_PER_CPU(u64[SPOT_NR_STATS], spot_stats);
 
 /* Allocated when a CPU first comes up, freed with the module. */
-static DEFINE_PER_CPU(struct spot_cpu *, spot_cpus);
-static struct spot_tick_len spot_tick_len;
+DEFINE_PER_CPU(struct spot_cpu *, spot_cpus);
+struct spot_tick_len spot_tick_len;
 static int spot_cpuhp_state;
 
 /*
  * Counters
  */
-
-static void spot_count_add(enum spot_stat stat, u64 n)
-{
-	this_cpu_add(spot_stats[stat], n);
-}
-
-static void spot_count(enum spot_stat stat)
-{
-	spot_count_add(stat, 1);
-}
-
-/* A handler gets @tick. */
-static void spot_count_tick(const struct spot_tick *tick)
-{
-	if (likely(!tick->skipped_ticks))
-		return;
-	spot_count(SPOT_STAT_MERGED);
-	spot_count_add(SPOT_STAT_SKIPPED, tick->skipped_ticks);
-}
 
 /*
  * A tick has expired on @cpu, which is locked. What is in the last bucket was past
@@ -367,12 +254,6 @@ s64 spot_clock_now(enum spot_clock clock)
 	}
 }
 EXPORT_SYMBOL_GPL(spot_clock_now);
-
-/* When a wheel tick begins, not beyond the end of time. */
-static s64 spot_tick_time(u64 tick)
-{
-	return min_t(u64, tick * spot_tick_len.ns, KTIME_MAX);
-}
 
 /**
  * spot_base_arm - arm the hrtimer of a base, or disarm it
@@ -483,69 +364,6 @@ static void spot_cpu_changed(struct spot_cpu *cpu, unsigned int clocks)
  * Timers and their locks
  */
 
-static void spot_core_set(struct spot_core *core, u32 mask, u32 value)
-{
-	u32 flags = core->entry.user;
-
-	WRITE_ONCE(core->entry.user, (flags & ~mask) | value);
-}
-
-/**
- * spot_core_set_state - say where a core is
- * @core: the core
- * @state: the state
- */
-void spot_core_set_state(struct spot_core *core, enum spot_state state)
-{
-	spot_core_set(core, SPOT_CORE_STATE, FIELD_PREP(SPOT_CORE_STATE, state));
-}
-
-/**
- * spot_core_state - where a core is
- * @core: the core
- *
- * Any context.
- *
- * Return: the state. A PENDING timer may be READY or HELD the next moment.
- */
-enum spot_state spot_core_state(const struct spot_core *core)
-{
-	return FIELD_GET(SPOT_CORE_STATE, READ_ONCE(core->entry.user));
-}
-EXPORT_SYMBOL_GPL(spot_core_state);
-
-/**
- * spot_core_clock - on which clock a core runs
- * @core: the core
- *
- * Return: the clock.
- */
-enum spot_clock spot_core_clock(const struct spot_core *core)
-{
-	return FIELD_GET(SPOT_CORE_CLOCK, READ_ONCE(core->entry.user));
-}
-EXPORT_SYMBOL_GPL(spot_core_clock);
-
-static struct spot_wheel *spot_core_wheel(struct spot_cpu *cpu,
-					  const struct spot_core *core)
-{
-	unsigned int which = core->entry.user & SPOT_CORE_CRITICAL ?
-			     SPOT_WHEEL_CRITICAL : SPOT_WHEEL_NORMAL;
-
-	return &cpu->base[spot_core_clock(core)].wheel[which];
-}
-
-static void spot_core_setup(struct spot_core *core, enum spot_clock clock,
-			    u32 flags)
-{
-	INIT_LIST_HEAD(&core->entry.link);
-	core->entry.deadline = 0;
-	core->entry.slack = 0;
-	core->entry.user = flags | FIELD_PREP(SPOT_CORE_CLOCK, clock) |
-		FIELD_PREP(SPOT_CORE_CPU, raw_smp_processor_id());
-	core->lease = NULL;
-}
-
 /**
  * spot_core_init - prepare a core that calls a function
  * @core: the core
@@ -557,59 +375,14 @@ static void spot_core_setup(struct spot_core *core, enum spot_clock clock,
 void spot_core_init(struct spot_core *core, enum spot_clock clock,
 		    bool critical, void (*expire)(struct spot_core *core))
 {
-	spot_core_setup(core, clock, critical ? SPOT_CORE_CRITICAL : 0);
+	INIT_LIST_HEAD(&core->entry.link);
+	core->entry.deadline = 0;
+	core->entry.slack = 0;
+	core->entry.user = (critical ? SPOT_CORE_CRITICAL : 0) |
+			   FIELD_PREP(SPOT_CORE_CLOCK, clock) |
+			   FIELD_PREP(SPOT_CORE_CPU, raw_smp_processor_id());
+	core->lease = NULL;
 	core->expire = expire;
-}
-
-/**
- * spot_core_init_queued - prepare a core that goes on a queue
- * @core: the core
- * @clock: its clock
- * @critical: expire and deliver it ahead of others (contract A9)
- * @queue: the queue
- *
- * Any context.
- */
-void spot_core_init_queued(struct spot_core *core, enum spot_clock clock,
-			   bool critical, struct spot_queue *queue)
-{
-	spot_core_setup(core, clock, SPOT_CORE_QUEUED |
-			(critical ? SPOT_CORE_CRITICAL : 0));
-	core->queue = queue;
-}
-EXPORT_SYMBOL_GPL(spot_core_init_queued);
-
-/**
- * spot_core_slack - slack as it is kept in a core
- * @ns: nanoseconds
- *
- * Return: wheel ticks.
- */
-u32 spot_core_slack(u64 ns)
-{
-	return ns ? min_t(u64, U32_MAX, div_u64(ns, spot_tick_ns)) : 0;
-}
-EXPORT_SYMBOL_GPL(spot_core_slack);
-
-/*
- * A batch holds a CPU's lock from one call to the next, and a pass a queue's,
- * if it needs to. Sparse cannot follow that, and is not told.
- */
-static void spot_cpu_lock(struct spot_cpu *cpu)
-{
-	spin_lock(&cpu->lock);
-	__release(&cpu->lock);
-}
-
-static void spot_cpu_unlock(struct spot_cpu *cpu)
-{
-	__acquire(&cpu->lock);
-	spin_unlock(&cpu->lock);
-}
-
-static struct spot_cpu *spot_core_cpu(const struct spot_core *core)
-{
-	return per_cpu(spot_cpus, READ_ONCE(core->entry.user) & SPOT_CORE_CPU);
 }
 
 /* Two CPUs, which are not the same, in an order that is the same for all. */
@@ -650,35 +423,43 @@ static struct list_head *spot_queue_list(struct spot_queue *queue,
 }
 
 /**
- * spot_queue_pop - take the next core off a queue
+ * spot_queue_pop - take the next cores off a queue
  * @queue: the queue, locked by the caller
+ * @cores: where to put them
+ * @n: how many at the most
  * @streak: critical timers taken in a row, at first queue->streak; updated
  *
- * Critical ones come first, but not for ever while others wait. The timer
- * stays READY, for spot_batch_take(), spot_batch_hold() or spot_queue_unpop().
+ * Critical ones come first and one by one, but not for ever while others wait.
+ * The timers stay READY, for spot_batch_take(), spot_batch_hold() or
+ * spot_queue_unpop().
  *
- * Return: the core, or NULL.
+ * Return: how many were taken; 0 if there are none.
  */
-struct spot_core *spot_queue_pop(struct spot_queue *queue,
-				 unsigned int *streak)
+unsigned int spot_queue_pop(struct spot_queue *queue, struct spot_core **cores,
+			    unsigned int n, unsigned int *streak)
 {
-	struct spot_core *core;
 	struct list_head *list = &queue->ready;
+	struct list_head *at;
+	unsigned int i = 0;
 
 	lockdep_assert_held(&queue->lock);
 
 	if (!list_empty(&queue->critical) &&
 	    (list_empty(list) || *streak < SPOT_CRITICAL_STREAK)) {
 		list = &queue->critical;
+		n = 1;
 		(*streak)++;
 	} else {
 		*streak = 0;
 	}
-	if (list_empty(list))
-		return NULL;
-	core = list_first_entry(list, struct spot_core, entry.link);
-	list_del_init(&core->entry.link);
-	return core;
+	for (at = list->next; i < n && at != list; i++) {
+		cores[i] = list_entry(at, struct spot_core, entry.link);
+		at = at->next;
+		INIT_LIST_HEAD(&cores[i]->entry.link);
+	}
+	list->next = at;
+	at->prev = list;
+	return i;
 }
 EXPORT_SYMBOL_GPL(spot_queue_pop);
 
@@ -705,10 +486,7 @@ EXPORT_SYMBOL_GPL(spot_queue_unpop);
  */
 void spot_batch_begin(struct spot_batch *batch)
 {
-	local_bh_disable();
-	batch->locked = NULL;
-	batch->queue = NULL;
-	batch->read = 0;
+	spot_batch_open(batch);
 }
 EXPORT_SYMBOL_GPL(spot_batch_begin);
 
@@ -729,15 +507,13 @@ void spot_batch_unlock(struct spot_batch *batch)
 }
 EXPORT_SYMBOL_GPL(spot_batch_unlock);
 
-static void spot_batch_notify(struct spot_batch *batch)
+static noinline void spot_batch_notify(struct spot_batch *batch)
 {
 	spot_batch_unlock(batch);
-	if (batch->queue) {
-		rcu_read_lock();
-		batch->queue->notify(batch->queue);
-		rcu_read_unlock();
-		batch->queue = NULL;
-	}
+	rcu_read_lock();
+	batch->queue->notify(batch->queue);
+	rcu_read_unlock();
+	batch->queue = NULL;
 }
 
 /**
@@ -746,107 +522,63 @@ static void spot_batch_notify(struct spot_batch *batch)
  */
 void spot_batch_end(struct spot_batch *batch)
 {
-	spot_batch_notify(batch);
+	if (batch->queue)
+		spot_batch_notify(batch);
+	else
+		spot_batch_unlock(batch);
 	local_bh_enable();
 }
 EXPORT_SYMBOL_GPL(spot_batch_end);
 
-/**
- * spot_batch_now - the time that a batch goes by
- * @batch: the batch
- * @clock: the clock
- *
- * Return: nanoseconds.
- */
-s64 spot_batch_now(struct spot_batch *batch, enum spot_clock clock)
+/* The same as spot_batch_lock_core(), for a core that is not on batch->locked. */
+struct spot_cpu *spot_batch_lock_other(struct spot_batch *batch,
+				       struct spot_core *core)
 {
-	if (!(batch->read & BIT(clock))) {
-		batch->now[clock] = spot_clock_now(clock);
-		batch->read |= BIT(clock);
-	}
-	return batch->now[clock];
-}
-EXPORT_SYMBOL_GPL(spot_batch_now);
+	struct spot_cpu *cpu;
 
-static void spot_batch_locked(struct spot_batch *batch, struct spot_cpu *cpu)
-{
-	batch->locked = cpu;
-	batch->forwarded = 0;
-	batch->dirty = 0;
+	do {
+		cpu = spot_core_cpu(core);
+		spot_batch_lock(batch, cpu);
+	} while (spot_core_cpu(core) != cpu);
+	return cpu;
 }
 
-/* Hold the lock of the CPU that has @core, and of no other. */
-static struct spot_cpu *spot_batch_lock_core(struct spot_batch *batch,
-					     struct spot_core *core)
-{
-	for (;;) {
-		struct spot_cpu *cpu = spot_core_cpu(core);
-
-		if (cpu != batch->locked) {
-			spot_batch_unlock(batch);
-			spot_cpu_lock(cpu);
-			spot_batch_locked(batch, cpu);
-		}
-		if (spot_core_cpu(core) == cpu)
-			return cpu;
-	}
-}
-
-/* Take @core out of where it is, on @cpu, which is locked. */
-static enum spot_state spot_cpu_remove(struct spot_cpu *cpu,
-				       struct spot_core *core, u8 *dirty)
+/* The same as spot_cpu_remove(), for a core that is not pending. */
+enum spot_state spot_core_remove(struct spot_core *core)
 {
 	enum spot_state state = spot_core_state(core);
 	bool queued = core->entry.user & SPOT_CORE_QUEUED;
-	struct spot_wheel *wheel;
 
-	switch (state) {
-	case SPOT_PENDING:
-		wheel = spot_core_wheel(cpu, core);
-		spot_wheel_remove(wheel, &core->entry);
-		if (!wheel->levels)
-			*dirty |= BIT(spot_core_clock(core));
-		break;
-	case SPOT_READY:
-		if (!queued)
-			break;
+	if (state == SPOT_RUNNING && !queued) {
+		/* it has been counted as called */
+		spot_core_set_state(core, SPOT_IDLE);
+		trace_spottimer_stop(core, state);
+	}
+	if (state == SPOT_IDLE || state == SPOT_RUNNING)
+		return state;
+	if (state == SPOT_READY && queued) {
 		spin_lock(&core->queue->lock);
 		list_del(&core->entry.link);
 		spin_unlock(&core->queue->lock);
-		break;
-	case SPOT_RUNNING:
-		if (queued)
-			return state;
-		break;
-	case SPOT_IDLE:
-		return state;
-	case SPOT_HELD:
-		break;
 	}
-	spot_core_set_state(core, SPOT_IDLE);
-	/* one whose function runs has been counted as called */
-	if (state != SPOT_RUNNING)
-		spot_count(SPOT_STAT_CANCELLED);
-	trace_spottimer_stop(core, state);
+	spot_core_stopped(core, state);
 	return state;
 }
 
 /*
- * Hold the lock of the CPU on which @core is to wait, to which it belongs on
- * return: this one, or the one in whose pass it is just expiring, where passes
- * come one after the other, and so do the calls of its function. With @remove it
- * is taken out of where it is. All that is one step for others.
+ * The same as spot_batch_move(), where that is not simple: @core belongs to another
+ * CPU than this one, @here, or has just been moved by somebody else.
  */
-static enum spot_state spot_batch_move(struct spot_batch *batch,
-				       struct spot_core *core, bool remove)
+enum spot_state spot_batch_fetch(struct spot_batch *batch,
+				 struct spot_cpu *here,
+				 struct spot_core *core, bool remove)
 {
-	struct spot_cpu *here = this_cpu_read(spot_cpus);
 	enum spot_state state;
+	struct spot_cpu *cpu;
+	u8 dirty = 0;
 
 	for (;;) {
-		struct spot_cpu *cpu = spot_core_cpu(core);
-		u8 dirty = 0;
-
+		cpu = spot_core_cpu(core);
 		if (cpu == here) {
 			if (spot_batch_lock_core(batch, core) != here)
 				continue;
@@ -854,113 +586,87 @@ static enum spot_state spot_batch_move(struct spot_batch *batch,
 							&batch->dirty) :
 					spot_core_state(core);
 		}
-
 		spot_batch_unlock(batch);
 		spot_cpu_lock_both(cpu, here);
-		if (spot_core_cpu(core) != cpu) {
-			spot_cpu_unlock(cpu);
-			spot_cpu_unlock(here);
-			continue;
-		}
-		state = remove ? spot_cpu_remove(cpu, core, &dirty) :
-				 spot_core_state(core);
-		if (dirty)
-			spot_cpu_changed(cpu, dirty);
-		if (cpu->running == core ||
-		    (!remove && state == SPOT_PENDING)) {
-			spot_cpu_unlock(here);
-			spot_batch_locked(batch, cpu);
-			return state;
-		}
-		spot_core_set(core, SPOT_CORE_CPU,
-			      FIELD_PREP(SPOT_CORE_CPU, smp_processor_id()));
+		if (spot_core_cpu(core) == cpu)
+			break;
+		spot_cpu_unlock(cpu);
+		spot_cpu_unlock(here);
+	}
+	state = remove ? spot_cpu_remove(cpu, core, &dirty) :
+			 spot_core_state(core);
+	if (dirty)
+		spot_cpu_changed(cpu, dirty);
+	if (cpu->running == core || (!remove && state == SPOT_PENDING)) {
+		spot_cpu_unlock(here);
+		spot_batch_locked(batch, cpu);
+	} else {
+		spot_core_set(core, SPOT_CORE_CPU, here->nr);
 		spot_cpu_unlock(cpu);
 		spot_batch_locked(batch, here);
-		return state;
 	}
+	return state;
 }
 
-/**
- * spot_batch_bring - hold the lock of the CPU on which a core is to wait
- * @batch: the batch
- * @core: the core; one that is pending stays where it is
- *
- * Return: where it is.
- */
-enum spot_state spot_batch_bring(struct spot_batch *batch,
-				 struct spot_core *core)
+static noinline void spot_count_moved(struct spot_base *base,
+				      const struct spot_wheel *wheel, u64 moved)
 {
-	return spot_batch_move(batch, core, false);
-}
-
-/**
- * spot_batch_claim - take a core out of where it is, to be added anew
- * @batch: the batch
- * @core: the core
- *
- * Cancels it, and holds the lock of the CPU on which it is to wait, for
- * spot_batch_add().
- *
- * Return: where it was.
- */
-enum spot_state spot_batch_claim(struct spot_batch *batch,
-				 struct spot_core *core)
-{
-	return spot_batch_move(batch, core, true);
-}
-
-/* Of @wheel of @base so many have cascaded since there were @before. */
-static void spot_count_cascade(struct spot_base *base,
-			       const struct spot_wheel *wheel, u64 before)
-{
-	u64 moved = wheel->cascaded - before;
-
-	if (likely(!moved))
-		return;
 	spot_count_add(SPOT_STAT_CASCADED, moved);
 	trace_spottimer_cascade(base->cpu->nr, base->clock,
 				wheel == &base->wheel[SPOT_WHEEL_CRITICAL],
 				moved, wheel->processed);
 }
 
-/**
- * spot_batch_add - let a core wait for its deadline
- * @batch: the batch
- * @core: the core, which was claimed
- */
-void spot_batch_add(struct spot_batch *batch, struct spot_core *core)
+/* Of @wheel of @base so many have cascaded since there were @before. */
+static inline void spot_count_cascade(struct spot_base *base,
+				      const struct spot_wheel *wheel, u64 before)
 {
-	enum spot_clock clock = spot_core_clock(core);
-	struct spot_cpu *cpu = batch->locked;
-	struct spot_base *base = &cpu->base[clock];
-	struct spot_wheel *wheel;
-	u64 tick, cascaded;
+	if (unlikely(wheel->cascaded != before))
+		spot_count_moved(base, wheel, wheel->cascaded - before);
+}
+
+/* Bring the wheels of @base up to the time that the batch goes by. */
+static noinline void spot_batch_forward(struct spot_batch *batch, struct spot_base *base)
+{
 	unsigned int i;
+	u64 tick;
 
-	if (!(batch->forwarded & BIT(clock))) {
-		/*
-		 * A clock that may be set has to be read with the lock held. In
-		 * a pass, which goes on by its own time, it is not to be noticed.
-		 */
-		tick = spot_tick_floor(&spot_tick_len, clock == SPOT_REALTIME &&
-				       !cpu->passing ?
-				       spot_base_now(base) :
-				       spot_batch_now(batch, clock));
-		for (i = 0; i < SPOT_NR_WHEELS; i++)
-			spot_wheel_forward(&base->wheel[i], tick);
-		batch->forwarded |= BIT(clock);
+	/*
+	 * A clock that may be set has to be read with the lock held. In a pass,
+	 * which goes on by its own time, it is not to be noticed.
+	 */
+	tick = spot_tick_floor(&spot_tick_len, base->clock == SPOT_REALTIME &&
+			       !base->cpu->passing ?
+			       spot_base_now(base) :
+			       spot_batch_now(batch, base->clock));
+	for (i = 0; i < SPOT_NR_WHEELS; i++)
+		spot_wheel_forward(&base->wheel[i], tick);
+	batch->forwarded |= BIT(base->clock);
+}
+
+/*
+ * @core has been added to @wheel, to be looked at @tick, in a way that is not the
+ * usual one: a clock has to be read, the hrtimer may have to fire sooner, or there
+ * were cascades, with @cascaded before.
+ */
+void spot_batch_added(struct spot_batch *batch, struct spot_base *base,
+		      struct spot_wheel *wheel, struct spot_core *core,
+		      u64 tick, u64 cascaded)
+{
+	bool may_be_set = base->clock == SPOT_REALTIME;
+
+	if (!(batch->forwarded & BIT(base->clock)) &&
+	    (may_be_set || spot_tick_time(tick) < base->armed)) {
+		spot_wheel_remove(wheel, &core->entry);
+		spot_batch_forward(batch, base);
+		tick = spot_wheel_add(wheel, &core->entry);
 	}
-
-	spot_core_set_state(core, SPOT_PENDING);
-	wheel = spot_core_wheel(cpu, core);
-	cascaded = wheel->cascaded;
-	tick = spot_wheel_add(wheel, &core->entry);
 	spot_count_cascade(base, wheel, cascaded);
 	/* another CPU's is programmed by the pass that runs there */
 	if ((spot_tick_time(tick) < base->armed ||
-	     (clock == SPOT_REALTIME && tick <= wheel->processed + 1)) &&
-	    cpu == this_cpu_read(spot_cpus))
-		batch->dirty |= BIT(clock);
+	     (may_be_set && tick <= wheel->processed + 1)) &&
+	    base->cpu == this_cpu_read(spot_cpus))
+		batch->dirty |= BIT(base->clock);
 }
 
 /* Put @core, which is in no wheel and on no queue, into one. */
@@ -1000,29 +706,17 @@ void spot_batch_push(struct spot_batch *batch, struct spot_core *core)
 EXPORT_SYMBOL_GPL(spot_batch_push);
 
 /**
- * spot_batch_add_started - the same, of one that is being started
+ * spot_batch_start - start a queued core
  * @batch: the batch
- * @core: the core, which was claimed
- */
-void spot_batch_add_started(struct spot_batch *batch, struct spot_core *core)
-{
-	spot_batch_add(batch, core);
-	spot_count(SPOT_STAT_STARTED);
-	trace_spottimer_start(core);
-}
-
-/**
- * spot_batch_start - start a core
- * @batch: the batch
- * @core: the core, idle, or of a timer that was cancelled while its function
- *	runs; entry.deadline, entry.slack and overrun are set
+ * @core: the core, idle; entry.deadline, entry.slack and overrun are set
  *
  * It fires at the first wheel tick at or after its deadline, and not before
  * the next (contract A3).
  */
 void spot_batch_start(struct spot_batch *batch, struct spot_core *core)
 {
-	spot_batch_claim(batch, core);
+	/* nobody else is at it, so it may belong to this CPU from now on */
+	spot_batch_here(batch);
 	spot_batch_add_started(batch, core);
 }
 EXPORT_SYMBOL_GPL(spot_batch_start);
@@ -1071,17 +765,7 @@ EXPORT_SYMBOL_GPL(spot_batch_cancel);
 void spot_batch_take(struct spot_batch *batch, struct spot_core *core,
 		     struct spot_tick *tick)
 {
-	s64 now = spot_batch_now(batch, spot_core_clock(core));
-
-	spot_overrun_take(&core->overrun, &core->entry.deadline,
-			  max(now, core->entry.deadline), tick);
-	spot_core_set_state(core, SPOT_RUNNING);
-	spot_count(SPOT_STAT_HANDLERS);
-	spot_count_tick(tick);
-	if (core->entry.user & SPOT_CORE_CRITICAL)
-		core->queue->streak++;
-	else
-		core->queue->streak = 0;
+	spot_core_take(batch, core, tick);
 }
 EXPORT_SYMBOL_GPL(spot_batch_take);
 
@@ -1311,7 +995,8 @@ static void spot_pass_expire(struct spot_pass *pass, struct spot_core *core)
 	spot_count(SPOT_STAT_CANDIDATES);
 	trace_spottimer_expire(core, pass->now);
 	if (unlikely(late < 0)) {
-		spot_wheel_add(spot_core_wheel(cpu, core), &core->entry);
+		spot_wheel_add(spot_flags_wheel(pass->base, core->entry.user),
+			       &core->entry);
 		return;
 	}
 
@@ -1547,8 +1232,6 @@ static bool spot_cpu_drain(struct spot_cpu *from, enum spot_clock clock,
 		core = container_of(entry, struct spot_core, entry);
 		spot_wheel_remove(wheel, entry);
 		trace_spottimer_migrate(core, smp_processor_id());
-		spot_core_set(core, SPOT_CORE_CPU,
-			      FIELD_PREP(SPOT_CORE_CPU, smp_processor_id()));
 		spot_batch_add(&batch, core);
 		spot_count(SPOT_STAT_MIGRATED);
 	}

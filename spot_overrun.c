@@ -17,12 +17,6 @@
 
 #include "spot_overrun.h"
 
-/* @time + @period, not beyond the end of time */
-static s64 spot_due_add(s64 time, u64 period)
-{
-	return period > (u64)(S64_MAX - time) ? S64_MAX : time + (s64)period;
-}
-
 /* Make the nominal tick @n ticks after the next one, due by then, the next. */
 static void spot_overrun_step(struct spot_overrun *o, s64 *due, u64 n)
 {
@@ -31,57 +25,33 @@ static void spot_overrun_step(struct spot_overrun *o, s64 *due, u64 n)
 }
 
 /**
- * spot_overrun_init - begin a generation
- * @o: to be filled in
- * @period: see struct spot_overrun
- * @max: see struct spot_overrun
- */
-void spot_overrun_init(struct spot_overrun *o, u64 period, u32 max)
-{
-	o->period = period;
-	o->next = 1;
-	o->last = 0;
-	o->delivered = 0;
-	o->max = max;
-	o->left = 0;
-}
-EXPORT_SYMBOL_GPL(spot_overrun_init);
-
-/**
- * spot_overrun_take - take a record
+ * spot_overrun_catch_up - begin or go on with a catch-up
  * @o: the timer's progress
- * @due: due time of the next nominal tick, at most @now; is set to that of the
- *	one after the record's
- * @now: the time
- * @tick: where to put the record
+ * @due: due time of the next nominal tick
+ * @late: how long ago that was
  *
- * A catch-up opens when more than one tick is due. It covers the ticks due at
- * that moment, so that one that stays behind still ends (contract D3).
+ * One opens when more than one tick is due. It covers the ticks due at that
+ * moment, so that one that stays behind still ends (contract D3).
  */
-void spot_overrun_take(struct spot_overrun *o, s64 *due, s64 now,
-		       struct spot_tick *tick)
+void spot_overrun_catch_up(struct spot_overrun *o, s64 *due, u64 late)
 {
-	u64 late = now - *due;
+	u64 more;
 
 	if (o->left) {
 		o->left--;
-	} else if (o->period && o->max != SPOT_DELAY_NEXT && late >= o->period) {
-		u64 more = div64_u64(late, o->period);
-
-		if (more >= o->max) {
-			spot_overrun_step(o, due, more - (o->max - 1));
-			more = o->max - 1;
-		}
-		o->left = more;
+		return;
 	}
+	if (o->max == SPOT_DELAY_NEXT)
+		return;
 
-	tick->delivery_index = ++o->delivered;
-	tick->scheduled_index = o->next;
-	tick->skipped_ticks = o->next - o->last - 1;
-	o->last = o->next++;
-	*due = spot_due_add(*due, o->period);
+	more = div64_u64(late, o->period);
+	if (more >= o->max) {
+		spot_overrun_step(o, due, more - (o->max - 1));
+		more = o->max - 1;
+	}
+	o->left = more;
 }
-EXPORT_SYMBOL_GPL(spot_overrun_take);
+EXPORT_SYMBOL_GPL(spot_overrun_catch_up);
 
 /**
  * spot_overrun_complete - the handler of the last record has ended

@@ -7,6 +7,7 @@
 #ifndef SPOT_OVERRUN_H
 #define SPOT_OVERRUN_H
 
+#include <linux/limits.h>
 #include <linux/types.h>
 
 /* spot_overrun.max: the largest number of ticks per catch-up, or one of */
@@ -48,9 +49,54 @@ struct spot_tick {
 	u64 generation;
 };
 
-void spot_overrun_init(struct spot_overrun *o, u64 period, u32 max);
-void spot_overrun_take(struct spot_overrun *o, s64 *due, s64 now,
-		       struct spot_tick *tick);
+/**
+ * spot_overrun_init - begin a generation
+ * @o: to be filled in
+ * @period: see struct spot_overrun
+ * @max: see struct spot_overrun
+ */
+static inline void spot_overrun_init(struct spot_overrun *o, u64 period,
+				     u32 max)
+{
+	o->period = period;
+	o->next = 1;
+	o->last = 0;
+	o->delivered = 0;
+	o->max = max;
+	o->left = 0;
+}
+
+void spot_overrun_catch_up(struct spot_overrun *o, s64 *due, u64 late);
+
+/* @time + @period, not beyond the end of time */
+static inline s64 spot_due_add(s64 time, u64 period)
+{
+	return period > (u64)(S64_MAX - time) ? S64_MAX : time + (s64)period;
+}
+
+/**
+ * spot_overrun_take - take a record
+ * @o: the timer's progress
+ * @due: due time of the next nominal tick, at most @now; is set to that of the
+ *	one after the record's
+ * @now: the time
+ * @tick: where to put the record
+ */
+static inline void spot_overrun_take(struct spot_overrun *o, s64 *due, s64 now,
+				     struct spot_tick *tick)
+{
+	u64 late = now - *due;
+
+	if (o->left || (o->period && late >= o->period))
+		spot_overrun_catch_up(o, due, late);
+
+	tick->delivery_index = ++o->delivered;
+	tick->scheduled_index = o->next;
+	tick->skipped_ticks = o->next - o->last - 1;
+	o->last = o->next++;
+	*due = spot_due_add(*due, o->period);
+}
+
 void spot_overrun_complete(struct spot_overrun *o, s64 *due, s64 now);
 bool spot_overrun_skip(struct spot_overrun *o, s64 *due, s64 until);
 

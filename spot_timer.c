@@ -127,21 +127,36 @@ static void spot_timer_let_go(struct spot_batch *batch,
 		}
 		timer->last = end;
 		timer->started = 0;
-		spot_timer_tell(timer);
+		if (!list_empty(&timer->waits))
+			spot_timer_tell(timer);
 	}
 	timer->busy = false;
 	if (spot_timer_at_rest(timer))
 		debug_object_deactivate(timer, &spot_timer_debug);
 }
 
-/* The same for who finds that there is something to release, and nobody at it. */
-static void spot_timer_settle(struct spot_batch *batch,
-			      struct spot_timer *timer)
+/*
+ * The same for who finds that there is something to release, and nobody at it.
+ * Without a release function there is only one that has to end, and it does so at
+ * once.
+ */
+static __always_inline void spot_timer_settle(struct spot_batch *batch,
+					      struct spot_timer *timer)
 {
 	if (timer->busy || timer->last.generation == timer->over)
 		return;
-	timer->busy = true;
-	spot_timer_let_go(batch, timer);
+	if (timer->release) {
+		timer->busy = true;
+		spot_timer_let_go(batch, timer);
+		return;
+	}
+	timer->last.generation = timer->over;
+	timer->last.started = timer->started;
+	timer->started = 0;
+	if (unlikely(!list_empty(&timer->waits)))
+		spot_timer_tell(timer);
+	if (spot_timer_at_rest(timer))
+		debug_object_deactivate(timer, &spot_timer_debug);
 }
 
 /*
@@ -167,7 +182,7 @@ static void spot_timer_call(struct spot_batch *batch, struct spot_timer *timer)
 	timer->busy = true;
 	if (last)
 		debug_object_deactivate(timer, &spot_timer_debug);
-	spot_batch_end(batch);
+	spot_batch_close(batch);
 
 	begin = spot_call_begin(core, timer->fn, &tick);
 	verdict = timer->fn(timer, &tick);
@@ -175,7 +190,7 @@ static void spot_timer_call(struct spot_batch *batch, struct spot_timer *timer)
 	if (verdict == SPOT_FREED)
 		return;
 
-	spot_batch_begin(batch);
+	spot_batch_open(batch);
 	spot_batch_bring(batch, core);
 	if (last)
 		debug_object_activate(timer, &spot_timer_debug);
@@ -195,7 +210,7 @@ static void spot_timer_call(struct spot_batch *batch, struct spot_timer *timer)
 		spot_timer_over(timer);
 	}
 	spot_timer_let_go(batch, timer);
-	spot_batch_end(batch);
+	spot_batch_close(batch);
 }
 
 /*
@@ -231,9 +246,9 @@ static void spot_timer_due(struct spot_batch *batch, struct spot_timer *timer)
 	if (timer->busy) {
 		/* it has to wait for the next wheel tick */
 		spot_batch_add(batch, &timer->core);
-		spot_batch_end(batch);
+		spot_batch_close(batch);
 	} else if (spot_timer_skip(batch, timer)) {
-		spot_batch_end(batch);
+		spot_batch_close(batch);
 	} else {
 		spot_timer_call(batch, timer);
 	}
@@ -245,14 +260,14 @@ static void spot_timer_expire(struct spot_core *core)
 	struct spot_timer *timer = container_of(core, struct spot_timer, core);
 	struct spot_batch batch;
 
-	spot_batch_begin(&batch);
+	spot_batch_open(&batch);
 	/* it may have been cancelled, and started again, while no lock was held */
 	if (spot_batch_bring(&batch, core) != SPOT_RUNNING) {
-		spot_batch_end(&batch);
+		spot_batch_close(&batch);
 	} else if (timer->wq) {
 		spot_core_set_state(core, SPOT_READY);
 		queue_work(timer->wq, &timer->work);
-		spot_batch_end(&batch);
+		spot_batch_close(&batch);
 	} else {
 		spot_timer_due(&batch, timer);
 	}
@@ -264,14 +279,14 @@ static void spot_timer_work(struct work_struct *work)
 	struct spot_core *core = &timer->core;
 	struct spot_batch batch;
 
-	spot_batch_begin(&batch);
+	spot_batch_open(&batch);
 	if (spot_batch_bring(&batch, core) != SPOT_READY) {
-		spot_batch_end(&batch);
+		spot_batch_close(&batch);
 	} else if (core->lease &&
 		   !spot_lease_admit(core->lease,
 				     spot_batch_now(&batch, SPOT_BOOTTIME))) {
 		spot_batch_hold(&batch, core);
-		spot_batch_end(&batch);
+		spot_batch_close(&batch);
 	} else {
 		spot_timer_due(&batch, timer);
 	}
@@ -326,15 +341,17 @@ s64 spot_timer_start(struct spot_timer *timer, const struct spot_schedule *when)
 		return -EINVAL;
 
 	debug_object_assert_init(timer, &spot_timer_debug);
-	spot_batch_begin(&batch);
+	spot_batch_open(&batch);
 	for (;;) {
 		spot_batch_claim(&batch, core);
 		if (timer->generation > timer->over)
 			spot_timer_over(timer);
 		if (timer->busy || timer->last.generation == timer->over)
 			break;
-		/* others may come in between */
 		spot_timer_settle(&batch, timer);
+		if (!timer->release)
+			break;
+		/* others may have come in between */
 	}
 	if (spot_timer_at_rest(timer))
 		debug_object_activate(timer, &spot_timer_debug);
@@ -346,7 +363,7 @@ s64 spot_timer_start(struct spot_timer *timer, const struct spot_schedule *when)
 	spot_overrun_init(&core->overrun, when->period, when->max);
 	/* it was claimed: not spot_batch_start(), which may drop the lock */
 	spot_batch_add_started(&batch, core);
-	spot_batch_end(&batch);
+	spot_batch_close(&batch);
 	return generation;
 }
 EXPORT_SYMBOL_GPL(spot_timer_start);
@@ -355,24 +372,29 @@ EXPORT_SYMBOL_GPL(spot_timer_start);
  * Cancel a generation and release it, unless somebody else has to. @wait is on
  * the timer's list on return if that is so.
  */
-static int spot_timer_stop(struct spot_batch *batch, struct spot_timer *timer,
-			   u64 generation, struct spot_timer_wait *wait)
+static __always_inline int spot_timer_stop(struct spot_batch *batch,
+					   struct spot_timer *timer,
+					   u64 generation,
+					   struct spot_timer_wait *wait)
 {
-	spot_batch_state(batch, &timer->core);
+	struct spot_cpu *cpu = spot_batch_lock_core(batch, &timer->core);
+
 	if (!generation)
 		generation = timer->generation;
 	if (!generation || generation > timer->generation)
 		return -ENOENT;
 	if (generation < timer->last.generation)
 		return -ESTALE;
+
+	if (generation > timer->over) {
+		spot_cpu_remove(cpu, &timer->core, &batch->dirty);
+		spot_timer_over(timer);
+	}
+	if (!timer->release)
+		spot_timer_settle(batch, timer);
 	if (generation == timer->last.generation) {
 		wait->end = timer->last;
 		return 0;
-	}
-
-	if (generation > timer->over) {
-		spot_batch_cancel(batch, &timer->core);
-		spot_timer_over(timer);
 	}
 	wait->end.generation = generation;
 	wait->done = false;
@@ -402,11 +424,11 @@ int spot_timer_cancel(struct spot_timer *timer, u64 generation,
 	int ret;
 
 	debug_object_assert_init(timer, &spot_timer_debug);
-	spot_batch_begin(&batch);
+	spot_batch_open(&batch);
 	ret = spot_timer_stop(&batch, timer, generation, &wait);
 	if (ret == -EINPROGRESS)
 		list_del(&wait.link);
-	spot_batch_end(&batch);
+	spot_batch_close(&batch);
 	if (!ret && end)
 		*end = wait.end;
 	return ret;
@@ -460,12 +482,12 @@ int spot_timer_cancel_sync(struct spot_timer *timer, u64 generation,
 
 	debug_object_assert_init(timer, &spot_timer_debug);
 
-	spot_batch_begin(&batch);
+	spot_batch_open(&batch);
 	ret = spot_timer_stop(&batch, timer, generation, &wait);
 	pass = spot_batch_expiring(&batch, &timer->core, &in_pass);
 	if (ret == -EINPROGRESS && (in_pass || in_work))
 		list_del(&wait.link);
-	spot_batch_end(&batch);
+	spot_batch_close(&batch);
 	if (in_pass || in_work)
 		goto out;
 	might_sleep_if(timer->wq || timer->release);
@@ -480,9 +502,9 @@ int spot_timer_cancel_sync(struct spot_timer *timer, u64 generation,
 		if (!spot_timer_ended(&wait))
 			wait_event(spot_timer_waitq, spot_timer_ended(&wait));
 		/* who has told us has to be out of there */
-		spot_batch_begin(&batch);
+		spot_batch_open(&batch);
 		spot_batch_state(&batch, &timer->core);
-		spot_batch_end(&batch);
+		spot_batch_close(&batch);
 		ret = 0;
 	}
 out:
@@ -508,11 +530,11 @@ void spot_timer_resume(struct spot_timer *timer)
 	struct spot_batch batch;
 
 	debug_object_assert_init(timer, &spot_timer_debug);
-	spot_batch_begin(&batch);
+	spot_batch_open(&batch);
 	if (spot_batch_bring(&batch, core) == SPOT_HELD &&
 	    !spot_timer_skip(&batch, timer))
 		spot_batch_add(&batch, core);
-	spot_batch_end(&batch);
+	spot_batch_close(&batch);
 }
 EXPORT_SYMBOL_GPL(spot_timer_resume);
 
@@ -530,7 +552,7 @@ void spot_timer_query(struct spot_timer *timer, struct spot_timer_info *info)
 	s64 now;
 
 	debug_object_assert_init(timer, &spot_timer_debug);
-	spot_batch_begin(&batch);
+	spot_batch_open(&batch);
 	info->state = spot_batch_state(&batch, core);
 	info->generation = timer->generation;
 	info->started = core->overrun.delivered;
@@ -540,6 +562,6 @@ void spot_timer_query(struct spot_timer *timer, struct spot_timer_info *info)
 	now = spot_batch_now(&batch, spot_core_clock(core));
 	if (info->state != SPOT_IDLE && core->entry.deadline > now)
 		info->remaining = core->entry.deadline - now;
-	spot_batch_end(&batch);
+	spot_batch_close(&batch);
 }
 EXPORT_SYMBOL_GPL(spot_timer_query);

@@ -19,8 +19,12 @@
 #ifndef SPOT_TIMER_H
 #define SPOT_TIMER_H
 
+#include <linux/bitfield.h>
 #include <linux/bits.h>
 #include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
@@ -305,20 +309,86 @@ extern unsigned int spot_tick_ns;
 
 void spot_queue_init(struct spot_queue *queue,
 		     void (*notify)(struct spot_queue *queue));
-struct spot_core *spot_queue_pop(struct spot_queue *queue,
-				 unsigned int *streak);
+unsigned int spot_queue_pop(struct spot_queue *queue, struct spot_core **cores,
+			    unsigned int n, unsigned int *streak);
 void spot_queue_unpop(struct spot_queue *queue, struct spot_core *core);
 
-void spot_core_init_queued(struct spot_core *core, enum spot_clock clock,
-			   bool critical, struct spot_queue *queue);
-u32 spot_core_slack(u64 ns);
-enum spot_state spot_core_state(const struct spot_core *core);
-enum spot_clock spot_core_clock(const struct spot_core *core);
+/**
+ * spot_core_state - where a core is
+ * @core: the core
+ *
+ * Any context.
+ *
+ * Return: the state. A PENDING timer may be READY or HELD the next moment.
+ */
+static inline enum spot_state spot_core_state(const struct spot_core *core)
+{
+	return FIELD_GET(SPOT_CORE_STATE, READ_ONCE(core->entry.user));
+}
+
+/**
+ * spot_core_clock - on which clock a core runs
+ * @core: the core
+ *
+ * Return: the clock.
+ */
+static inline enum spot_clock spot_core_clock(const struct spot_core *core)
+{
+	return FIELD_GET(SPOT_CORE_CLOCK, READ_ONCE(core->entry.user));
+}
+
+/**
+ * spot_core_slack - slack as it is kept in a core
+ * @ns: nanoseconds
+ *
+ * Return: wheel ticks.
+ */
+static inline u32 spot_core_slack(u64 ns)
+{
+	return ns ? min_t(u64, U32_MAX, div_u64(ns, spot_tick_ns)) : 0;
+}
+
+/**
+ * spot_core_init_queued - prepare a core that goes on a queue
+ * @core: the core
+ * @clock: its clock
+ * @critical: expire and deliver it ahead of others (contract A9)
+ * @queue: the queue
+ *
+ * Any context.
+ */
+static inline void spot_core_init_queued(struct spot_core *core,
+					 enum spot_clock clock, bool critical,
+					 struct spot_queue *queue)
+{
+	core->entry.user = SPOT_CORE_QUEUED |
+			   (critical ? SPOT_CORE_CRITICAL : 0) |
+			   FIELD_PREP(SPOT_CORE_CLOCK, clock) |
+			   FIELD_PREP(SPOT_CORE_CPU, raw_smp_processor_id());
+	core->queue = queue;
+	core->lease = NULL;
+}
+
+/**
+ * spot_batch_now - the time that a batch goes by
+ * @batch: the batch
+ * @clock: the clock
+ *
+ * Return: nanoseconds.
+ */
+static inline s64 spot_batch_now(struct spot_batch *batch,
+				 enum spot_clock clock)
+{
+	if (!(batch->read & BIT(clock))) {
+		batch->now[clock] = spot_clock_now(clock);
+		batch->read |= BIT(clock);
+	}
+	return batch->now[clock];
+}
 
 void spot_batch_begin(struct spot_batch *batch);
 void spot_batch_end(struct spot_batch *batch);
 void spot_batch_unlock(struct spot_batch *batch);
-s64 spot_batch_now(struct spot_batch *batch, enum spot_clock clock);
 void spot_batch_start(struct spot_batch *batch, struct spot_core *core);
 enum spot_state spot_batch_state(struct spot_batch *batch,
 				 struct spot_core *core);
