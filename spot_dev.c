@@ -13,8 +13,8 @@
  * What has ended stays in the table for a while, so that its result can be
  * asked for again. Those timers are on ctx->ended, oldest first: the last of
  * each key, and at most SPOT_ENDED_MAX of them; each further one pushes the
- * oldest out. So nothing is ever allocated for an end, and one timer object serves from its
- * registration to the moment when its result is forgotten.
+ * oldest out. So nothing is ever allocated for an end, and one timer serves from
+ * its registration to the moment when its result is forgotten.
  *
  * A read looks, copies, then commits. Under ctx->lock it pops timers off the
  * queue and computes their records without changing the timers, copies the
@@ -87,7 +87,7 @@
 #define SPOT_ENDED_MAX		1024U
 /* Smallest table, as a power of two, and buckets moved at once by a resize */
 #define SPOT_TABLE_BITS		6U
-#define SPOT_TABLE_STEP		256U
+#define SPOT_TABLE_STEP		512U
 
 static unsigned int spot_max_timers = 1U << 22;
 module_param_named(max_timers, spot_max_timers, uint, 0644);
@@ -97,6 +97,13 @@ static unsigned int spot_max_user_timers = 1U << 23;
 module_param_named(max_user_timers, spot_max_user_timers, uint, 0644);
 MODULE_PARM_DESC(max_user_timers, "timers, and owners, of all files opened by one user (default 8388608)");
 
+/*
+ * Timers come from blocks of memory, of which a context has a list, because what
+ * a slab object costs to charge and to free is more than all else that is done
+ * to register and to cancel. Where KASAN is to watch, a block is for one timer.
+ */
+#define SPOT_BLOCK_SIZE		(IS_ENABLED(CONFIG_KASAN) ? SZ_256 : SZ_4K)
+
 /* spot_dev_timer.flags */
 #define SPOT_DEV_POLICY		0x0003	/* enum spottimer_policy */
 #define SPOT_DEV_MANUAL		0x0004	/* completed by ioctl */
@@ -105,6 +112,7 @@ MODULE_PARM_DESC(max_user_timers, "timers, and owners, of all files opened by on
 #define SPOT_DEV_TELL_END	0x0020	/* an END record is wanted */
 #define SPOT_DEV_BY_PROCESS	0x0040	/* the taker is known by its process */
 #define SPOT_DEV_BURIED		0x0080	/* has ended, and is on ctx->ended */
+#define SPOT_DEV_NOT_ALONE	0x0100	/* its key had others when it came */
 
 /**
  * struct spot_dev_timer - a timer of a context, two cache lines
@@ -113,7 +121,7 @@ MODULE_PARM_DESC(max_user_timers, "timers, and owners, of all files opened by on
  * @generation: number of the generation
  * @key: the user's name for it
  * @cookie: the user's
- * @next: next in the hash bucket
+ * @next: next in the hash bucket, or of what is free in a block
  * @taker: thread that took the record of the handler that runs
  * @result: how the last handler completed
  * @flags: SPOT_DEV_*
@@ -144,6 +152,24 @@ static_assert(sizeof(struct spottimer_complete) == 32);
 static_assert(sizeof(struct spottimer_lease) == 40);
 static_assert(sizeof(struct spottimer_query) == 88);
 static_assert(sizeof(struct spottimer_record) == 64);
+
+/**
+ * struct spot_block - memory for timers, SPOT_BLOCK_SIZE and so aligned
+ * @link: place in ctx->blocks, while something is free
+ * @free: the first that is free, or NULL
+ * @used: how many are not
+ * @timer: the timers
+ */
+struct spot_block {
+	struct list_head link;
+	struct spot_dev_timer *free;
+	unsigned int used;
+	struct spot_dev_timer timer[] ____cacheline_aligned;
+};
+
+#define SPOT_BLOCK_TIMERS						\
+	((SPOT_BLOCK_SIZE - sizeof(struct spot_block)) /		\
+	 sizeof(struct spot_dev_timer))
 
 /**
  * struct spot_owner - one epoch, or several adopted ones, of an owner
@@ -201,6 +227,8 @@ struct spot_table {
  * @moved: buckets of @old, from the first, that have been moved
  * @mult: secret multiplier of the hash
  * @objects: timers in the table, ended ones too
+ * @blocks: memory for timers in which something is free
+ * @nr_blocks: all memory for timers
  * @timers: timers that have not ended, or whose END record was not read yet
  * @nr_ended: length of @ended
  * @ended: timers that have ended, the oldest first
@@ -223,6 +251,8 @@ struct spot_ctx {
 	unsigned int moved;
 	u64 mult;
 	unsigned int objects;
+	struct list_head blocks;
+	unsigned int nr_blocks;
 	unsigned int timers;
 	unsigned int nr_ended;
 	struct list_head ended;
@@ -268,8 +298,9 @@ struct spot_wait {
  * @entry: in user memory, the first entry that is being worked on
  * @stride: from there to the next one
  * @settle: timers have to be looked at because leases have changed
- * @free: number of timer objects in @object
- * @object: timer objects, to be used or freed
+ * @near_limit: the user has nearly as many timers as are allowed
+ * @charge: timers that the user has not been charged with yet; of those that
+ *	are given back, below zero
  */
 struct spot_call {
 	struct spot_ctx *ctx;
@@ -279,16 +310,15 @@ struct spot_call {
 	void __user *entry;
 	unsigned int stride;
 	bool settle;
-	unsigned int free;
-	void *object[SPOT_CHUNK];
+	bool near_limit;
+	int charge;
 };
 
-static struct kmem_cache *spot_cache;
 static DEFINE_XARRAY(spot_users);
 static DEFINE_MUTEX(spot_users_mutex);
 
 /*
- * Calls: locks, and timer objects in bulk
+ * Calls, and their locks
  */
 
 static void spot_call_init(struct spot_call *call, struct spot_ctx *ctx)
@@ -297,7 +327,8 @@ static void spot_call_init(struct spot_call *call, struct spot_ctx *ctx)
 	call->stale = NULL;
 	INIT_LIST_HEAD(&call->waits);
 	call->settle = false;
-	call->free = 0;
+	call->near_limit = false;
+	call->charge = 0;
 }
 
 static void spot_enter(struct spot_call *call)
@@ -311,6 +342,10 @@ static void spot_leave(struct spot_call *call)
 	__releases(&call->ctx->lock)
 {
 	spot_batch_end(&call->batch);
+	if (call->charge) {
+		percpu_counter_add(&call->ctx->user->timers, call->charge);
+		call->charge = 0;
+	}
 	spin_unlock_bh(&call->ctx->lock);
 	if (call->stale) {
 		kvfree(call->stale);
@@ -318,25 +353,78 @@ static void spot_leave(struct spot_call *call)
 	}
 }
 
-static void spot_call_free_objects(struct spot_call *call)
+/*
+ * Blocks
+ */
+
+/* Memory for timers, which is not in any context yet. May sleep. */
+static struct spot_block *spot_block_new(void)
 {
-	if (call->free)
-		kmem_cache_free_bulk(spot_cache, call->free, call->object);
-	call->free = 0;
+	struct spot_block *block = kmalloc(SPOT_BLOCK_SIZE, GFP_KERNEL_ACCOUNT);
+	unsigned int i;
+
+	if (!block)
+		return NULL;
+	block->used = 0;
+	block->free = NULL;
+	for (i = SPOT_BLOCK_TIMERS; i--;) {
+		block->timer[i].next = block->free;
+		block->free = &block->timer[i];
+	}
+	return block;
 }
 
-static void spot_call_put_object(struct spot_call *call,
-				 struct spot_dev_timer *t)
+static void spot_block_add(struct spot_ctx *ctx, struct spot_block *block)
 {
-	if (call->free == SPOT_CHUNK)
-		spot_call_free_objects(call);
-	call->object[call->free++] = t;
+	list_add(&block->link, &ctx->blocks);
+	ctx->nr_blocks++;
+}
+
+static void spot_block_free(struct spot_ctx *ctx, struct spot_block *block)
+{
+	list_del(&block->link);
+	ctx->nr_blocks--;
+	kfree(block);
+}
+
+/* There is something free. */
+static struct spot_dev_timer *spot_timer_get(struct spot_ctx *ctx)
+{
+	struct spot_block *block = list_first_entry(&ctx->blocks,
+						    struct spot_block, link);
+	struct spot_dev_timer *t = block->free;
+
+	block->used++;
+	block->free = t->next;
+	if (!block->free)
+		list_del(&block->link);
+	return t;
+}
+
+static void spot_timer_put(struct spot_ctx *ctx, struct spot_dev_timer *t)
+{
+	struct spot_block *block = PTR_ALIGN_DOWN((void *)t, SPOT_BLOCK_SIZE);
+
+	if (!block->free)
+		list_add(&block->link, &ctx->blocks);
+	t->next = block->free;
+	block->free = t;
+	/* keep the last one: there may be more to come */
+	if (!--block->used && (IS_ENABLED(CONFIG_KASAN) ||
+			       !list_is_singular(&ctx->blocks)))
+		spot_block_free(ctx, block);
 }
 
 /*
  * The table. A resize moves a few buckets with every chunk of entries, so that
  * none takes long, and is over before the next one is due.
  */
+
+static struct spot_dev_timer **spot_table_bucket(const struct spot_table *table,
+						 u64 hash)
+{
+	return &table->bucket[hash >> (64 - table->bits)];
+}
 
 /* Multiply-shift with a secret multiplier: no fixed set of keys is a bad one. */
 static struct spot_dev_timer **spot_bucket(struct spot_ctx *ctx, u64 key)
@@ -349,13 +437,14 @@ static struct spot_dev_timer **spot_bucket(struct spot_ctx *ctx, u64 key)
 		if (i >= ctx->moved)
 			return &ctx->old.bucket[i];
 	}
-	return &ctx->table.bucket[hash >> (64 - ctx->table.bits)];
+	return spot_table_bucket(&ctx->table, hash);
 }
 
-static void spot_table_insert(struct spot_ctx *ctx, struct spot_dev_timer *t)
+/* @head is the bucket of its key. */
+static void spot_table_insert(struct spot_ctx *ctx,
+			      struct spot_dev_timer **head,
+			      struct spot_dev_timer *t)
 {
-	struct spot_dev_timer **head = spot_bucket(ctx, t->key);
-
 	t->next = *head;
 	*head = t;
 	WRITE_ONCE(ctx->objects, ctx->objects + 1);
@@ -375,21 +464,26 @@ static void spot_table_remove(struct spot_ctx *ctx, struct spot_dev_timer *t)
 static void spot_table_move(struct spot_call *call, unsigned int n)
 {
 	struct spot_ctx *ctx = call->ctx;
+	struct spot_dev_timer **from, **end;
 
 	if (!ctx->old.bucket)
 		return;
-	while (n-- && ctx->moved < 1U << ctx->old.bits) {
-		struct spot_dev_timer **from = &ctx->old.bucket[ctx->moved++];
+	from = ctx->old.bucket + ctx->moved;
+	n = min(n, (1U << ctx->old.bits) - ctx->moved);
+	for (end = from + n; from < end; from++) {
 		struct spot_dev_timer *t;
 
 		while ((t = *from)) {
-			struct spot_dev_timer **head = spot_bucket(ctx, t->key);
+			struct spot_dev_timer **head =
+				spot_table_bucket(&ctx->table,
+						  t->key * ctx->mult);
 
 			*from = t->next;
 			t->next = *head;
 			*head = t;
 		}
 	}
+	ctx->moved += n;
 	if (ctx->moved == 1U << ctx->old.bits) {
 		call->stale = ctx->old.bucket;
 		WRITE_ONCE(ctx->old.bucket, NULL);
@@ -408,23 +502,24 @@ static void spot_table_settle(struct spot_call *call)
 }
 
 /*
- * Give the table a size for @objects, if it is too small or far too large. Out
- * of memory is no error: chains are longer then.
+ * Give the table a size for @objects, if it is too small or far too large: four
+ * times what it had, since to move a timer costs more than two buckets of memory
+ * to spare. Out of memory is no error: chains are longer then.
  */
 static void spot_table_resize(struct spot_call *call, unsigned int objects)
 {
 	unsigned int bits = max(SPOT_TABLE_BITS, ilog2(objects | 1) + 1U);
 	struct spot_ctx *ctx = call->ctx;
 	unsigned int now = READ_ONCE(ctx->table.bits);
-	struct spot_table table = { .bits = bits };
-	bool grow = bits > now;
+	bool grow = objects / 5 > (1U << now) / 4;
+	struct spot_table table = { .bits = grow ? max(now + 2, bits) : bits };
 
 	if (!grow && bits + 2 >= now)
 		return;
 	if (!mutex_trylock(&ctx->resize_mutex))
 		return;
 	spot_table_settle(call);
-	table.bucket = kvcalloc(1UL << bits, sizeof(*table.bucket),
+	table.bucket = kvcalloc(1UL << table.bits, sizeof(*table.bucket),
 				GFP_KERNEL_ACCOUNT | __GFP_NOWARN |
 				__GFP_RETRY_MAYFAIL);
 	if (table.bucket) {
@@ -509,13 +604,13 @@ static bool spot_is_live(const struct spot_dev_timer *t)
 	return !spot_has_ended(t) && !(t->flags & SPOT_DEV_DYING);
 }
 
-/* The timer of a generation of a key, or of its newest for generation 0. */
-static struct spot_dev_timer *spot_find(struct spot_ctx *ctx, u64 key,
-					u64 generation)
+/* The same as spot_find(), of the timers from @t on. */
+static inline struct spot_dev_timer *
+spot_find_from(struct spot_dev_timer *t, u64 key, u64 generation)
 {
-	struct spot_dev_timer *t, *found = NULL;
+	struct spot_dev_timer *found = NULL;
 
-	for (t = *spot_bucket(ctx, key); t; t = t->next) {
+	for (; t; t = t->next) {
 		if (t->key != key)
 			continue;
 		if (t->generation == generation)
@@ -527,6 +622,13 @@ static struct spot_dev_timer *spot_find(struct spot_ctx *ctx, u64 key,
 	return found;
 }
 
+/* The timer of a generation of a key, or of its newest for generation 0. */
+static struct spot_dev_timer *spot_find(struct spot_ctx *ctx, u64 key,
+					u64 generation)
+{
+	return spot_find_from(*spot_bucket(ctx, key), key, generation);
+}
+
 /* The one timer of a key whose handler runs, or NULL. */
 static struct spot_dev_timer *spot_find_running(struct spot_ctx *ctx, u64 key)
 {
@@ -534,6 +636,17 @@ static struct spot_dev_timer *spot_find_running(struct spot_ctx *ctx, u64 key)
 
 	for (t = *spot_bucket(ctx, key); t; t = t->next)
 		if (t->key == key && spot_core_state(&t->core) == SPOT_RUNNING)
+			return t;
+	return NULL;
+}
+
+/* The one timer of a key that has ended and is remembered, or NULL. */
+static struct spot_dev_timer *spot_find_buried(struct spot_ctx *ctx, u64 key)
+{
+	struct spot_dev_timer *t;
+
+	for (t = *spot_bucket(ctx, key); t; t = t->next)
+		if (t->key == key && t->flags & SPOT_DEV_BURIED)
 			return t;
 	return NULL;
 }
@@ -569,6 +682,18 @@ static bool spot_charge(struct spot_ctx *ctx, bool ask)
 	return false;
 }
 
+/*
+ * The same for timers: counted at the end of a chunk, but near the limit, so
+ * that there is no atomic, and no look at other CPUs, for each.
+ */
+static bool spot_charge_timer(struct spot_call *call, bool ask)
+{
+	if (call->near_limit)
+		return spot_charge(call->ctx, ask);
+	call->charge++;
+	return true;
+}
+
 static void spot_owner_put(struct spot_owner *owner)
 {
 	if (!--owner->refs)
@@ -581,7 +706,7 @@ static void spot_forget(struct spot_call *call, struct spot_dev_timer *t)
 	list_del(&t->core.entry.link);
 	call->ctx->nr_ended--;
 	spot_table_remove(call->ctx, t);
-	spot_call_put_object(call, t);
+	spot_timer_put(call->ctx, t);
 }
 
 /*
@@ -592,22 +717,22 @@ static void spot_bury(struct spot_call *call, struct spot_dev_timer *t)
 {
 	struct spot_owner *owner = spot_dev_owner(t);
 	struct spot_ctx *ctx = call->ctx;
-	struct spot_dev_timer *other;
+	struct spot_dev_timer *other = NULL;
 
 	if (owner) {
 		t->core.lease = NULL;
 		spot_owner_put(owner);
 	}
 	ctx->timers--;
-	spot_uncharge(ctx);
+	call->charge--;
 
-	for (other = *spot_bucket(ctx, t->key); other; other = other->next)
-		if (other->key == t->key && other->flags & SPOT_DEV_BURIED)
-			break;
+	/* of one that comes later it may be the earlier one */
+	if (t->flags & (SPOT_DEV_NOT_ALONE | SPOT_DEV_DYING))
+		other = spot_find_buried(ctx, t->key);
 	/* it was replaced while it ran, and the next one has ended before it */
 	if (other && other->generation > t->generation) {
 		spot_table_remove(ctx, t);
-		spot_call_put_object(call, t);
+		spot_timer_put(call->ctx, t);
 		return;
 	}
 	if (other)
@@ -630,7 +755,7 @@ static void spot_end(struct spot_call *call, struct spot_dev_timer *t)
 }
 
 /* Whether @t, which is due, must not start now. */
-static bool spot_is_held(struct spot_call *call, struct spot_dev_timer *t)
+static inline bool spot_is_held(struct spot_call *call, struct spot_dev_timer *t)
 {
 	struct spot_lease *lease = t->core.lease;
 
@@ -644,13 +769,11 @@ static bool spot_is_held(struct spot_call *call, struct spot_dev_timer *t)
  * What may start, and what becomes of that which may not. @t was popped from
  * the queue; if the answer is no, it is somewhere else now.
  */
-static bool spot_may_start(struct spot_call *call, struct spot_dev_timer *t)
+static bool spot_look_if_may_start(struct spot_call *call, struct spot_dev_timer *t)
 {
 	struct spot_owner *owner = spot_dev_owner(t);
 	struct spot_batch *batch = &call->batch;
 
-	if (spot_has_ended(t))
-		return true;
 	if (spot_is_held(call, t)) {
 		spot_batch_hold(batch, &t->core);
 		return false;
@@ -672,6 +795,14 @@ static bool spot_may_start(struct spot_call *call, struct spot_dev_timer *t)
 		}
 	}
 	return true;
+}
+
+/* The same; most timers have no reason not to. */
+static inline bool spot_may_start(struct spot_call *call,
+				  struct spot_dev_timer *t)
+{
+	return (!t->core.lease && !(t->flags & SPOT_DEV_AFTER)) ||
+	       spot_has_ended(t) || spot_look_if_may_start(call, t);
 }
 
 /* What the user is told about where @t is. */
@@ -777,7 +908,7 @@ static int spot_register_check(const struct spottimer_register *e)
 	if (e->flags & SPOTTIMER_REG_EXCL &&
 	    (e->flags & SPOTTIMER_REG_REARM || e->generation))
 		return -EINVAL;
-	if (e->first < 0 || e->period < 0 || e->slack < 0)
+	if ((e->first | e->period | e->slack) < 0)
 		return -EINVAL;
 	if (e->policy > SPOTTIMER_DELAY_NEXT)
 		return -EINVAL;
@@ -793,11 +924,11 @@ static int spot_register_check(const struct spottimer_register *e)
 	return 0;
 }
 
-/* Fill in @t, which is idle, and start it. */
+/* Fill in @t, which is new or was claimed, and start it; with these @flags, too. */
 static void spot_register_start(struct spot_call *call,
 				struct spot_dev_timer *t,
 				const struct spottimer_register *e,
-				struct spot_owner *owner)
+				struct spot_owner *owner, u16 flags)
 {
 	enum spot_clock clock = spot_clock_from_user(e->clock);
 	struct spot_core *core = &t->core;
@@ -828,24 +959,27 @@ static void spot_register_start(struct spot_call *call,
 	t->cookie = e->cookie;
 	t->taker = 0;
 	t->result = 0;
-	t->flags = e->policy |
+	t->flags = flags | e->policy |
 		   (e->flags & SPOTTIMER_REG_MANUAL ? SPOT_DEV_MANUAL : 0);
-	spot_batch_start(&call->batch, core);
+	spot_batch_here(&call->batch);
+	spot_batch_add_started(&call->batch, core);
 	trace_spottimer_register(call->ctx, core, t->key, t->generation,
 				 e->owner);
 }
 
 /*
- * Register one timer. Return: 0, an error, or -EAGAIN if an object is needed
- * and the call has none.
+ * Register one timer. Return: 0, an error, or -EAGAIN if memory is needed and
+ * there is none.
  */
 static int spot_register_one(struct spot_call *call,
 			     struct spottimer_register *e)
 {
 	struct spot_ctx *ctx = call->ctx;
-	struct spot_dev_timer *t = spot_find(ctx, e->key, 0);
+	struct spot_dev_timer **head = spot_bucket(ctx, e->key);
+	struct spot_dev_timer *newest = spot_find_from(*head, e->key, 0);
+	struct spot_dev_timer *t = newest;
 	struct spot_owner *owner = NULL;
-	bool after = false;
+	u16 flags = 0;
 
 	if (t && spot_is_live(t)) {
 		if (e->flags & SPOTTIMER_REG_EXCL)
@@ -874,32 +1008,29 @@ static int spot_register_one(struct spot_call *call,
 		struct spot_owner *last = spot_dev_owner(t);
 
 		/* the same object serves, and the old generation just goes */
-		after = t->flags & SPOT_DEV_AFTER;
-		spot_batch_cancel(&call->batch, &t->core);
+		flags = t->flags & (SPOT_DEV_AFTER | SPOT_DEV_NOT_ALONE);
+		spot_batch_claim(&call->batch, &t->core);
 		if (last)
 			spot_owner_put(last);
-		spot_register_start(call, t, e, owner);
 	} else {
 		/* a key that has a timer keeps it, whatever the limit is now */
 		if (!t && ctx->timers >= READ_ONCE(spot_max_timers))
 			return -ENOSPC;
-		if (!call->free)
+		if (list_empty(&ctx->blocks))
 			return -EAGAIN;
-		if (!spot_charge(ctx, !t))
+		if (!spot_charge_timer(call, !t))
 			return -ENOSPC;
-		if (t) {
+		if (t)
 			t->flags |= SPOT_DEV_DYING;
-			after = true;
-		} else {
-			after = spot_find_running(ctx, e->key);
-		}
-		t = call->object[--call->free];
-		spot_register_start(call, t, e, owner);
-		spot_table_insert(ctx, t);
+		if (newest)
+			flags = SPOT_DEV_NOT_ALONE;
+		if (newest && spot_find_running(ctx, e->key))
+			flags |= SPOT_DEV_AFTER;
+		t = spot_timer_get(ctx);
+		spot_table_insert(ctx, head, t);
 		ctx->timers++;
 	}
-	if (after)
-		t->flags |= SPOT_DEV_AFTER;
+	spot_register_start(call, t, e, owner, flags);
 	e->generation = t->generation;
 	return 0;
 }
@@ -914,22 +1045,33 @@ static void spot_register(struct spot_call *call, void *entries, unsigned int n)
 		if (!e[i].error)
 			e[i].error = spot_register_check(&e[i]);
 
+	/* others may be at a chunk each, and count it later, too */
+	call->near_limit =
+		percpu_counter_compare(&ctx->user->timers,
+				       (s64)READ_ONCE(spot_max_user_timers) -
+				       SPOT_CHUNK * num_possible_cpus()) > 0;
 	spot_table_resize(call, READ_ONCE(ctx->objects) + n);
 	spot_enter(call);
 	spot_table_move(call, SPOT_TABLE_STEP);
 	for (i = 0; i < n; i++) {
 		if (e[i].error)
 			continue;
-		e[i].error = spot_register_one(call, &e[i]);
-		if (e[i].error != -EAGAIN)
-			continue;
+		for (;;) {
+			struct spot_block *block;
 
-		spot_leave(call);
-		call->free = kmem_cache_alloc_bulk(spot_cache, GFP_KERNEL, n - i,
-						   call->object);
-		spot_enter(call);
-		e[i].error = call->free ? spot_register_one(call, &e[i]) :
-					  -ENOMEM;
+			e[i].error = spot_register_one(call, &e[i]);
+			if (e[i].error != -EAGAIN)
+				break;
+			/* others may use up what is added, before it is our turn */
+			spot_leave(call);
+			block = spot_block_new();
+			spot_enter(call);
+			if (!block) {
+				e[i].error = -ENOMEM;
+				break;
+			}
+			spot_block_add(ctx, block);
+		}
 	}
 	spot_leave(call);
 }
@@ -1647,7 +1789,7 @@ static void spot_commit(struct spot_call *call, struct spot_pick *pick)
 		return;
 	}
 
-	spot_batch_take(&call->batch, &t->core, &tick);
+	spot_core_take(&call->batch, &t->core, &tick);
 	tick.generation = t->generation;
 	trace_spottimer_deliver(&t->core, t->key, &tick, &call->batch);
 	if (t->flags & SPOT_DEV_MANUAL) {
@@ -1659,8 +1801,11 @@ static void spot_commit(struct spot_call *call, struct spot_pick *pick)
 			t->flags |= SPOT_DEV_BY_PROCESS;
 			t->taker = current->tgid;
 		}
-	} else if (!spot_batch_complete(&call->batch, &t->core, true)) {
+	} else if (!t->core.overrun.period) {
+		spot_core_set_state(&t->core, SPOT_IDLE);
 		spot_end(call, t);
+	} else {
+		spot_batch_complete(&call->batch, &t->core, true);
 	}
 }
 
@@ -1681,7 +1826,6 @@ static bool spot_readable(struct spot_ctx *ctx)
 		if (again)
 			cond_resched();
 	} while (again && !readable);
-	spot_call_free_objects(&call);
 	return readable;
 }
 
@@ -1763,7 +1907,6 @@ static ssize_t spot_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (ret)
 			break;
 	}
-	spot_call_free_objects(&call);
 
 	/* one reader is woken at a time, and wakes the next if there is more */
 	if (wq_has_sleeper(&ctx->read_wait) && spot_readable(ctx))
@@ -1832,9 +1975,22 @@ static unsigned int spot_copy_in(struct spot_call *call,
 {
 	bool copied = call->stride == op->size &&
 		      !copy_from_user(entries, call->entry, n * op->size);
-	unsigned int i;
+	unsigned int i = 0;
 
-	for (i = 0; i < n; i++) {
+	/* all at once, unless something is wrong somewhere */
+	if (copied && user_access_begin(call->entry, n * op->size)) {
+		for (; i < n; i++) {
+			s32 __user *error = call->entry + i * op->size +
+					    op->error;
+
+			*(s32 *)(entries + i * op->size + op->error) = 0;
+			unsafe_put_user(-EFAULT, error, fault);
+		}
+fault:
+		user_access_end();
+	}
+
+	for (; i < n; i++) {
 		void __user *from = call->entry + (size_t)i * call->stride;
 		void *entry = entries + i * op->size;
 		int ret = 0;
@@ -1920,7 +2076,7 @@ static long spot_ioctl_batch(struct spot_ctx *ctx, const struct spot_op *op,
 			     void __user *arg, unsigned int size)
 {
 	struct spottimer_batch b;
-	struct spot_call *call;
+	struct spot_call call;
 	long ret;
 
 	if (size < sizeof(b))
@@ -1933,17 +2089,12 @@ static long spot_ioctl_batch(struct spot_ctx *ctx, const struct spot_op *op,
 	if (b.stride < op->size || b.stride % 8 || b.stride > SZ_4K)
 		return -EINVAL;
 
-	call = kmalloc(sizeof(*call), GFP_KERNEL);
-	if (!call)
-		return -ENOMEM;
-	spot_call_init(call, ctx);
-	ret = spot_ioctl_entries(call, op, &b);
-	if (call->settle)
-		spot_walk(call, spot_settle_visit, NULL);
-	spot_cancel_finish(call);
-	spot_table_resize(call, READ_ONCE(ctx->objects));
-	spot_call_free_objects(call);
-	kfree(call);
+	spot_call_init(&call, ctx);
+	ret = spot_ioctl_entries(&call, op, &b);
+	if (call.settle)
+		spot_walk(&call, spot_settle_visit, NULL);
+	spot_cancel_finish(&call);
+	spot_table_resize(&call, READ_ONCE(ctx->objects));
 	return ret;
 }
 
@@ -2049,6 +2200,7 @@ static struct spot_ctx *spot_ctx_new(kuid_t uid)
 		return NULL;
 	}
 	spin_lock_init(&ctx->lock);
+	INIT_LIST_HEAD(&ctx->blocks);
 	ctx->mult = get_random_u64() | 1;
 	INIT_LIST_HEAD(&ctx->ended);
 	xa_init(&ctx->owners);
@@ -2082,7 +2234,7 @@ static void spot_table_free(struct spot_call *call, struct spot_table *table)
 			}
 			if (t->core.lease)
 				spot_owner_put(spot_dev_owner(t));
-			spot_call_put_object(call, t);
+			spot_timer_put(call->ctx, t);
 			done++;
 		}
 		if (++done >= SPOT_TABLE_STEP) {
@@ -2096,6 +2248,7 @@ static void spot_table_free(struct spot_call *call, struct spot_table *table)
 
 static void spot_ctx_free(struct spot_ctx *ctx)
 {
+	struct spot_block *block, *next;
 	struct spot_owner *owner;
 	struct spot_call call;
 	unsigned long id;
@@ -2114,7 +2267,8 @@ static void spot_ctx_free(struct spot_ctx *ctx)
 	spot_table_free(&call, &ctx->old);
 	spot_table_free(&call, &ctx->table);
 	spot_leave(&call);
-	spot_call_free_objects(&call);
+	list_for_each_entry_safe(block, next, &ctx->blocks, link)
+		spot_block_free(ctx, block);
 	kvfree(ctx->old.bucket);
 	kvfree(ctx->table.bucket);
 
@@ -2169,10 +2323,9 @@ static void spot_show_fdinfo(struct seq_file *m, struct file *file)
 
 	spot_call_init(&call, ctx);
 	spot_walk(&call, spot_census_visit, &census);
-	spot_call_free_objects(&call);
 
 	spin_lock_bh(&ctx->lock);
-	memory = sizeof(*ctx) + ctx->objects * sizeof(struct spot_dev_timer) +
+	memory = sizeof(*ctx) + (size_t)ctx->nr_blocks * SPOT_BLOCK_SIZE +
 		 ctx->nr_owners * sizeof(struct spot_owner) +
 		 (sizeof(void *) << ctx->table.bits);
 	if (ctx->old.bucket)
@@ -2218,23 +2371,14 @@ static int __init spot_init(void)
 
 	if (ret)
 		return ret;
-	spot_cache = kmem_cache_create("spottimer",
-				       sizeof(struct spot_dev_timer), 0,
-				       SLAB_HWCACHE_ALIGN | SLAB_ACCOUNT, NULL);
-	if (!spot_cache) {
-		ret = -ENOMEM;
-		goto err_engine;
-	}
 	ret = misc_register(&spot_misc);
 	if (ret)
-		goto err_cache;
+		goto err_engine;
 
 	spot_debugfs = debugfs_create_dir("spottimer", NULL);
 	spot_engine_debugfs(spot_debugfs);
 	return 0;
 
-err_cache:
-	kmem_cache_destroy(spot_cache);
 err_engine:
 	spot_engine_exit();
 	return ret;
@@ -2244,7 +2388,6 @@ static void __exit spot_exit(void)
 {
 	debugfs_remove(spot_debugfs);
 	misc_deregister(&spot_misc);
-	kmem_cache_destroy(spot_cache);
 	spot_engine_exit();
 }
 

@@ -801,7 +801,9 @@ TEST_F(ctx, j3_fdinfo_counts_what_is_held_and_what_has_ended)
 	EXPECT_EQ(1, read_fdinfo(self->fd, "ended"));
 	EXPECT_EQ(0, read_fdinfo(self->fd, "pending"));
 	EXPECT_EQ(0, read_fdinfo(self->fd, "ready"));
-	EXPECT_EQ(memory + 3 * 128, read_fdinfo(self->fd, "memory"));
+	/* it comes in blocks, which are not larger than a page */
+	EXPECT_LE(memory + 3 * 128, read_fdinfo(self->fd, "memory"));
+	EXPECT_GE(memory + 4096, read_fdinfo(self->fd, "memory"));
 }
 
 TEST_HARNESS_MAIN
