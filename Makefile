@@ -11,12 +11,16 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 modules:		## build spottimer.ko for the running kernel (KDIR= for another)
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
-samples: modules	## build samples/watchdog, too, which uses it in the kernel
-	$(MAKE) -C $(KDIR) M=$(CURDIR)/samples/watchdog \
-		KBUILD_EXTRA_SYMBOLS=$(CURDIR)/Module.symvers modules
+samples: modules	## build the modules that use it in the kernel, too
+	for dir in samples/watchdog bench/module; do \
+		$(MAKE) -C $(KDIR) M=$(CURDIR)/$$dir \
+			KBUILD_EXTRA_SYMBOLS=$(CURDIR)/Module.symvers \
+			modules || exit; \
+	done
 
 clean:			## remove what `make modules` and `make harness` have built
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/samples/watchdog clean
+	$(MAKE) -C $(KDIR) M=$(CURDIR)/bench/module clean
 	$(MAKE) -C $(KDIR) M=$(CURDIR) clean
 	[ ! -e harness/Makefile ] || $(MAKE) -C harness clean
 

@@ -237,15 +237,15 @@ debian_mirror() {
 # in a kept build directory can look newer than a changed source.
 stage() {
 	mkdir -p "$1"
-	(cd "$TOP" && find Kbuild Kconfig Makefile ./*.[ch] kunit samples/watchdog uapi \
-		-type f \
+	(cd "$TOP" && find Kbuild Kconfig Makefile ./*.[ch] kunit uapi \
+		samples/watchdog bench/module -type f \
 		\( -name '*.[ch]' -o -name 'K*' -o -name Makefile \) \
 		! -name '*.mod.c' -print0 |
 		tar -c --null -T - -f -) | tar -x -m -C "$1" -f -
 }
 
 # build_module SERIES DIR [MAKE-ARG…]: build spottimer.ko in a fresh copy, and the
-# module in samples/watchdog that uses it.
+# modules that use it, in samples/watchdog and bench/module.
 build_module() {
 	local headers dir=$2
 	headers=$(kernel_headers "$1")
