@@ -5,8 +5,8 @@
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 .DEFAULT_GOAL := modules
-.PHONY: modules samples clean demo check lint harness bench-wheel kunit selftests \
-	debug kmemleak kcsan help
+.PHONY: modules samples clean demo check lint harness kunit selftests debug kmemleak \
+	kcsan bench bench-quick bench-wheel help
 
 modules:		## build spottimer.ko for the running kernel (KDIR= for another)
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
@@ -53,6 +53,12 @@ kmemleak:		## some selftests on that kernel, looking for lost memory
 
 kcsan:			## KUnit and selftests on a kernel that looks for data races
 	scripts/debug kcsan
+
+bench:			## beside timerfd, POSIX timers, io_uring and libevent (a quarter of an hour)
+	scripts/bench
+
+bench-quick:		## the same with less of everything, in two minutes
+	scripts/bench quick
 
 help:			## this list
 	@sed -n 's/^\([a-z-]*\):\t*## /\1\t/p' $(MAKEFILE_LIST) | \
