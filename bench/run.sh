@@ -56,8 +56,9 @@ time-quick)
 	own --counts 10000 --seconds 1 fire lateness repeat sessions lease idle stall
 	;;
 time-full)
-	own --counts 1000,10000 --rounds 5 --seconds 4 arm fire lateness
-	own --counts 100000 --rounds 3 arm fire
+	own --counts 1000,10000 --rounds 5 arm
+	own --counts 100000 --rounds 3 arm
+	own --counts 1000,10000,100000 --rounds 3 --seconds 4 fire lateness
 	own --counts 1000000 arm
 	own --counts 1000000 --who spottimer,uring,heap fire
 	own --counts 100000 memory
