@@ -17,13 +17,16 @@ echo $$ >/sys/fs/cgroup/bench/cgroup.procs || exit
 
 insmod ./spottimer.ko || exit
 
-# A module that measures what is in the kernel says so in the kernel's log, and is
-# done when it is loaded.
-if [ -e spot_bench.ko ]; then
-	insmod ./spot_bench.ko || exit
-	dmesg | sed -n 's/^.*spot_bench: \([{#]\)/\1/p'
-	rmmod spot_bench
-fi
+# What there is in the kernel is measured while a module is loaded, and told by it in
+# the kernel's log.
+case $mode-$size in
+*-quick)	sizes=1000,10000 rounds=1 ;;
+instructions-*)	sizes=1000,10000,100000,1000000 rounds=1 ;;
+*)		sizes=1000,10000,100000 rounds=3 ;;
+esac
+insmod ./spot_bench.ko n=$sizes rounds=$rounds || exit
+dmesg | sed -n 's/^.*spot_bench: \({.*}\)$/\1/p'
+rmmod spot_bench
 
 # Nothing is printed meanwhile: the serial line would be part of it.
 own() {

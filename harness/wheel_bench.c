@@ -517,7 +517,7 @@ static void measure(unsigned int which, unsigned int n, unsigned int at,
 	for (what = 0; what < WHATS; what++) {
 		double value = spent[what] / done[what];
 
-		printf("{\"what\":\"%s\",\"who\":\"%s\",\"n\":%u,",
+		printf("{\"what\":\"wheel-%s\",\"who\":\"%s\",\"n\":%u,",
 		       whats[what], who, n);
 		printf("\"round\":%u,\"value\":%.2f,\"unit\":\"ns\"}\n",
 		       round + 1, value);
