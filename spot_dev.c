@@ -701,9 +701,9 @@ static void spot_owner_put(struct spot_owner *owner)
 }
 
 /* Forget a timer that has ended. */
-static void spot_forget(struct spot_call *call, struct spot_dev_timer *t)
+static inline void spot_forget(struct spot_call *call, struct spot_dev_timer *t)
 {
-	list_del(&t->core.entry.link);
+	spot_entry_unlink(&t->core.entry);
 	call->ctx->nr_ended--;
 	spot_table_remove(call->ctx, t);
 	spot_timer_put(call->ctx, t);
@@ -738,7 +738,7 @@ static void spot_bury(struct spot_call *call, struct spot_dev_timer *t)
 	if (other)
 		spot_forget(call, other);
 	t->flags |= SPOT_DEV_BURIED;
-	list_add_tail(&t->core.entry.link, &ctx->ended);
+	spot_entry_link(&t->core.entry, &ctx->ended);
 	if (++ctx->nr_ended > SPOT_ENDED_MAX)
 		spot_forget(call, list_first_entry(&ctx->ended,
 						   struct spot_dev_timer,
@@ -797,12 +797,17 @@ static bool spot_look_if_may_start(struct spot_call *call, struct spot_dev_timer
 	return true;
 }
 
-/* The same; most timers have no reason not to. */
+/* Most timers, and all that just tell their end, have no reason not to. */
+static inline bool spot_may_surely_start(const struct spot_dev_timer *t)
+{
+	return (!t->core.lease && !(t->flags & SPOT_DEV_AFTER)) ||
+	       spot_has_ended(t);
+}
+
 static inline bool spot_may_start(struct spot_call *call,
 				  struct spot_dev_timer *t)
 {
-	return (!t->core.lease && !(t->flags & SPOT_DEV_AFTER)) ||
-	       spot_has_ended(t) || spot_look_if_may_start(call, t);
+	return spot_may_surely_start(t) || spot_look_if_may_start(call, t);
 }
 
 /* What the user is told about where @t is. */
@@ -1081,10 +1086,12 @@ static void spot_register(struct spot_call *call, void *entries, unsigned int n)
  */
 
 /* Take @t out of where it is. Return: where it was; it is still RUNNING. */
-static enum spot_state spot_cancel_core(struct spot_call *call,
-					struct spot_dev_timer *t)
+static __always_inline enum spot_state
+spot_cancel_core(struct spot_call *call, struct spot_dev_timer *t)
 {
-	enum spot_state state = spot_batch_cancel(&call->batch, &t->core);
+	struct spot_batch *batch = &call->batch;
+	struct spot_cpu *cpu = spot_batch_lock_core(batch, &t->core);
+	enum spot_state state = spot_cpu_remove(cpu, &t->core, &batch->dirty);
 
 	trace_spottimer_cancel(&t->core, t->key, t->generation, state);
 	return state;
@@ -1225,9 +1232,10 @@ static void spot_cancel_one(struct spot_call *call, struct spottimer_cancel *e,
 			    struct spottimer_cancel __user *entry)
 {
 	struct spot_ctx *ctx = call->ctx;
-	struct spot_dev_timer *t = spot_find(ctx, e->key, e->generation);
+	struct spot_dev_timer *t = *spot_bucket(ctx, e->key);
 	bool ended;
 
+	t = spot_find_from(t, e->key, e->generation);
 	if (!t) {
 		e->error = spot_not_found(ctx, e->key, e->generation);
 		return;
@@ -1690,6 +1698,16 @@ static void spot_record_owner(const struct spot_pick *pick,
 	rec->flags = SPOTTIMER_REC_LEASE;
 }
 
+static inline bool spot_queue_holds_any(struct spot_ctx *ctx)
+{
+	struct spot_queue *queue = &ctx->queue;
+
+	lockdep_assert_held(&queue->lock);
+
+	return !list_empty(&queue->ready) || !list_empty(&queue->critical) ||
+	       !list_empty(&ctx->lapsed);
+}
+
 /* Take the next things off the queue: critical timers, leases, other timers. */
 static unsigned int spot_pick_next(struct spot_ctx *ctx, struct spot_pick *pick,
 				   unsigned int n, unsigned int *streak)
@@ -1734,17 +1752,13 @@ static unsigned int spot_collect(struct spot_call *call, struct spot_pick *pick,
 
 	*again = false;
 	while (got < n && !*again) {
-		unsigned int i, more, popped = got;
+		unsigned int i, popped = got;
 
 		spin_lock(&queue->lock);
-		do {
-			more = spot_pick_next(ctx, &pick[popped], n - popped,
-					      &streak);
-			popped += more;
-		} while (more && popped < n);
+		while (popped < n && spot_queue_holds_any(ctx))
+			popped += spot_pick_next(ctx, &pick[popped], n - popped,
+						 &streak);
 		spin_unlock(&queue->lock);
-		if (popped == got)
-			break;
 
 		for (i = got; i < popped; i++) {
 			if (!pick[i].timer || spot_may_start(call, pick[i].timer))
@@ -1752,6 +1766,8 @@ static unsigned int spot_collect(struct spot_call *call, struct spot_pick *pick,
 			else
 				refused++;
 		}
+		if (got == popped)
+			break;
 		*again = refused >= SPOT_TABLE_STEP;
 	}
 	return got;
@@ -1809,12 +1825,44 @@ static void spot_commit(struct spot_call *call, struct spot_pick *pick)
 	}
 }
 
+/*
+ * What the queue has that a read would return. *@maybe says that it may still be
+ * nothing.
+ */
+static bool spot_queue_peek(struct spot_ctx *ctx, bool *maybe)
+{
+	struct spot_queue *queue = &ctx->queue;
+	struct spot_core *core;
+	bool any;
+
+	/* under it nobody has anything in his hands that is to go back */
+	lockdep_assert_held(&ctx->lock);
+
+	spin_lock(&queue->lock);
+	any = spot_queue_holds_any(ctx);
+	*maybe = false;
+	if (any && list_empty(&ctx->lapsed)) {
+		core = list_first_entry(list_empty(&queue->critical) ?
+					&queue->ready : &queue->critical,
+					struct spot_core, entry.link);
+		*maybe = !spot_may_surely_start(spot_dev_timer(core));
+	}
+	spin_unlock(&queue->lock);
+	return any;
+}
+
 /* Whether a read would return something. */
 static bool spot_readable(struct spot_ctx *ctx)
 {
+	bool readable, again, maybe;
 	struct spot_call call;
 	struct spot_pick pick;
-	bool readable, again;
+
+	spin_lock_bh(&ctx->lock);
+	readable = spot_queue_peek(ctx, &maybe);
+	spin_unlock_bh(&ctx->lock);
+	if (!maybe)
+		return readable;
 
 	spot_call_init(&call, ctx);
 	do {
@@ -1841,9 +1889,9 @@ static ssize_t spot_read_records(struct spot_call *call, struct iov_iter *to)
 	while (iov_iter_count(to) >= size) {
 		unsigned int n = min_t(size_t, iov_iter_count(to) / size,
 				       SPOT_READ_CHUNK);
+		bool again, more, maybe;
 		unsigned int i, whole;
 		size_t copied;
-		bool again;
 
 		spot_enter(call);
 		n = spot_collect(call, pick, n, &again);
@@ -1864,10 +1912,11 @@ static ssize_t spot_read_records(struct spot_call *call, struct iov_iter *to)
 		spot_uncollect(call, pick + whole, n - whole);
 		for (i = 0; i < whole; i++)
 			spot_commit(call, &pick[i]);
+		more = spot_queue_peek(call->ctx, &maybe);
 		spot_leave(call);
 
 		total += whole * size;
-		if (!n && !again)
+		if (!more || (!n && !again))
 			break;
 		if (whole || !n) {
 			tries = 0;
@@ -2227,7 +2276,7 @@ static void spot_table_free(struct spot_call *call, struct spot_table *table)
 			/* even what has ended is on the queue, if not read */
 			if (spot_has_ended(t)) {
 				spin_lock(&queue->lock);
-				list_del(&t->core.entry.link);
+				spot_entry_unlink(&t->core.entry);
 				spin_unlock(&queue->lock);
 			} else {
 				spot_cancel_core(call, t);

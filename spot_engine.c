@@ -558,7 +558,7 @@ enum spot_state spot_core_remove(struct spot_core *core)
 		return state;
 	if (state == SPOT_READY && queued) {
 		spin_lock(&core->queue->lock);
-		list_del(&core->entry.link);
+		spot_entry_unlink(&core->entry);
 		spin_unlock(&core->queue->lock);
 	}
 	spot_core_stopped(core, state);
@@ -687,7 +687,7 @@ static void spot_batch_ready(struct spot_batch *batch, struct spot_core *core)
 
 	spot_core_set_state(core, SPOT_READY);
 	spin_lock(&queue->lock);
-	list_add_tail(&core->entry.link, spot_queue_list(queue, core));
+	spot_entry_link(&core->entry, spot_queue_list(queue, core));
 	spin_unlock(&queue->lock);
 }
 
@@ -954,7 +954,7 @@ static void spot_pass_queue(struct spot_pass *pass, struct spot_core *core)
 		pass->queue = queue;
 	}
 	spot_core_set_state(core, SPOT_READY);
-	list_add_tail(&core->entry.link, spot_queue_list(queue, core));
+	spot_entry_link(&core->entry, spot_queue_list(queue, core));
 	spot_count(SPOT_STAT_READY);
 	trace_spottimer_ready(core, pass->now);
 }

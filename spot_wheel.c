@@ -155,35 +155,6 @@ static inline u64 spot_wheel_target(const struct spot_wheel *w,
 }
 
 /*
- * list_add_tail() and list_del() without the calls that CONFIG_DEBUG_LIST, which
- * distributions set, makes of them: with these, to add and remove an entry takes
- * two and a half times the instructions. The lists of timer_list have none, too.
- */
-
-/* True if the list @head was empty. */
-static inline bool spot_wheel_link(struct spot_wheel_entry *e,
-				   struct list_head *head)
-{
-	struct list_head *last = head->prev;
-
-	e->link.next = head;
-	e->link.prev = last;
-	last->next = &e->link;
-	head->prev = &e->link;
-	return last == head;
-}
-
-/* True if the list is empty now. */
-static inline bool spot_wheel_unlink(struct spot_wheel_entry *e)
-{
-	struct list_head *prev = e->link.prev;
-	struct list_head *next = e->link.next;
-
-	__list_del(prev, next);
-	return prev == next;
-}
-
-/*
  * File @e where @target belongs once @processed is the last tick processed.
  * Returns the wheel tick at which its bucket starts.
  */
@@ -199,7 +170,7 @@ static __always_inline u64 spot_wheel_place(struct spot_wheel *w,
 	unsigned int slot = start % SPOT_WHEEL_SLOTS;
 	unsigned int index = level * SPOT_WHEEL_SLOTS + slot;
 
-	if (spot_wheel_link(e, &w->bucket[index])) {
+	if (spot_entry_link(e, &w->bucket[index])) {
 		w->slots[level] |= 1ULL << slot;
 		w->levels |= 1U << level;
 	}
@@ -290,7 +261,7 @@ static noinline u64 spot_wheel_add_slow(struct spot_wheel *w,
 	if (target <= w->until) {
 		/* or else one that adds itself again and again would stop time */
 		if (w->until != w->processed) {
-			spot_wheel_link(e, &w->later);
+			spot_entry_link(e, &w->later);
 			return w->processed + 1;
 		}
 		target = w->processed + 1;
@@ -330,7 +301,7 @@ void spot_wheel_remove(struct spot_wheel *w, struct spot_wheel_entry *e)
 {
 	struct list_head *prev = e->link.prev;
 
-	if (spot_wheel_unlink(e))
+	if (spot_entry_unlink(e))
 		spot_wheel_emptied(w, prev);
 }
 
@@ -486,7 +457,7 @@ static noinline void spot_wheel_settle(struct spot_wheel *w)
 	list_splice_init(&w->later, &later);
 	while (!list_empty(&later)) {
 		e = list_first_entry(&later, struct spot_wheel_entry, link);
-		spot_wheel_unlink(e);
+		spot_entry_unlink(e);
 		spot_wheel_add(w, e);
 	}
 }
@@ -521,7 +492,7 @@ struct spot_wheel_entry *spot_wheel_expire(struct spot_wheel *w, u64 now,
 	e = list_first_entry(&w->due, struct spot_wheel_entry, link);
 	/* the next one is written to now; let the one after it come meanwhile */
 	prefetchw(e->link.next->next);
-	spot_wheel_unlink(e);
+	spot_entry_unlink(e);
 	return e;
 }
 
