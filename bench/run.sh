@@ -57,7 +57,7 @@ instructions-full)
 	;;
 time-quick)
 	own --counts 1000,10000 --rounds 3 arm
-	own --counts 10000 --seconds 1 fire lateness repeat sessions lease idle stall
+	own --counts 10000 --seconds 1 fire lateness repeat sessions idle
 	;;
 time-full)
 	own --counts 1000,10000 --rounds 5 arm
