@@ -429,9 +429,9 @@ static struct list_head *spot_queue_list(struct spot_queue *queue,
  * @n: how many at the most
  * @streak: critical timers taken in a row, at first queue->streak; updated
  *
- * Critical ones come first and one by one, but not for ever while others wait.
- * The timers stay READY, for spot_batch_take(), spot_batch_hold() or
- * spot_queue_unpop().
+ * Critical ones come first and one by one, but not for ever while others wait:
+ * then one of those comes in between. The timers stay READY, for spot_batch_take(),
+ * spot_batch_hold() or spot_queue_unpop().
  *
  * Return: how many were taken; 0 if there are none.
  */
@@ -444,10 +444,11 @@ unsigned int spot_queue_pop(struct spot_queue *queue, struct spot_core **cores,
 
 	lockdep_assert_held(&queue->lock);
 
+	if (!list_empty(&queue->critical))
+		n = 1;
 	if (!list_empty(&queue->critical) &&
 	    (list_empty(list) || *streak < SPOT_CRITICAL_STREAK)) {
 		list = &queue->critical;
-		n = 1;
 		(*streak)++;
 	} else {
 		*streak = 0;

@@ -684,6 +684,26 @@ static void f7_case35_critical_first_but_not_for_ever(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, at, 32);
 }
 
+/* However many others wait, it is one of them after 32 critical ones. */
+static void f7_case35_one_other_after_32_critical(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	s64 t = d->clock.now;
+	int i;
+
+	for (i = 0; i < 96; i++) {
+		dev_timer(test, 1000 + i, t + 10 * MS, 0, 0);
+		dev_timer(test, i, t + 10 * MS, 0, SPOTTIMER_REG_CRITICAL);
+	}
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 192);
+	for (i = 0; i < 99; i++)
+		KUNIT_ASSERT_EQ(test, d->rec[i].key,
+				i % 33 == 32 ? 1000 + i / 33 : i - i / 33);
+	for (; i < 192; i++)
+		KUNIT_ASSERT_EQ(test, d->rec[i].key, 1000 + i - 96);
+}
+
 static void d5_a_stall_of_years_costs_one_record(struct kunit *test)
 {
 	struct dev_test *d = test->priv;
@@ -1951,6 +1971,7 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(a7_nothing_pending_nothing_armed),
 	KUNIT_CASE(a7_case17_case18_the_wake_moves_and_a_stale_one_does_no_harm),
 	KUNIT_CASE(f7_case35_critical_first_but_not_for_ever),
+	KUNIT_CASE(f7_case35_one_other_after_32_critical),
 	KUNIT_CASE(d5_a_stall_of_years_costs_one_record),
 	KUNIT_CASE(a8_a_jump_of_an_hour_over_a_hundred_thousand),
 	KUNIT_CASE(a8_a_jump_of_a_month_over_a_hundred_thousand),
