@@ -295,7 +295,8 @@ static s64 spot_base_now(struct spot_base *base)
  *
  * On other clocks than the monotonic one, what has to wait although it is due
  * waits in spot_cpu.soon; so does what is due at the next wheel tick, if the
- * clock may be set back before.
+ * clock may be set back before. Where nothing may be armed it stays on its clock's
+ * own hrtimer, if that is what it has: nobody would come for spot_cpu.soon.
  */
 static void spot_base_program(struct spot_base *base, bool may_arm)
 {
@@ -322,7 +323,7 @@ static void spot_base_program(struct spot_base *base, bool may_arm)
 		time = spot_tick_time(tick);
 		if (mono)
 			event = min(event, max(time, hold));
-		else if (time > near)
+		else if (time > near || !may_arm)
 			event = min(event, time);
 		else
 			cpu->soon = min(cpu->soon,

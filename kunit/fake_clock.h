@@ -18,7 +18,7 @@
  * @now: the time, on clocks that are not set
  * @wall: how far CLOCK_REALTIME is ahead of that
  * @step: how far it goes on each time that somebody looks
- * @armed: when the hrtimers of this CPU would fire
+ * @armed: when the hrtimers of CPU 0 would fire
  */
 struct fake_clock {
 	s64 now;

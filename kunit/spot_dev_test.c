@@ -6,6 +6,7 @@
  * have copied in.
  */
 #include <kunit/test.h>
+#include <linux/cpumask.h>
 #include <linux/prandom.h>
 
 #include "kunit/fake_clock.h"
@@ -1867,6 +1868,28 @@ static void a13_what_was_due_when_the_clock_was_set_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev_read(d), n - budget);
 }
 
+/* On another CPU nothing can be armed, and what is has to stay then. */
+static void a13_what_is_near_survives_a_cancel_on_another_cpu(struct kunit *test)
+{
+	unsigned int other = cpumask_next(0, cpu_online_mask);
+	struct dev_test *d = test->priv;
+	s64 t = d->clock.now;
+
+	if (other >= nr_cpu_ids)
+		kunit_skip(test, "there is one CPU");
+	d->clock.wall = 60 * YEAR;
+	dev_wall_timer(test, 1, t + d->clock.wall + 10 * MS, 0);
+	dev_wall_timer(test, 2, t + d->clock.wall + 10 * MS,
+		       SPOTTIMER_REG_CRITICAL);
+	dev_advance(d, t + 9 * MS + MS / 2);
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(other)), 0);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, 0, 0).error, 0);
+	fake_clock_stay(test);
+	dev_advance(d, t + 10 * MS);
+	KUNIT_ASSERT_EQ(test, dev_read(d), 1);
+	KUNIT_EXPECT_EQ(test, d->rec[0].key, 2);
+}
+
 /* A clock that is set anyhow, beside a list of what has to come when. */
 static void a13_a_clock_that_is_set_at_random(struct kunit *test)
 {
@@ -2003,6 +2026,7 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(a13_backward_the_wait_grows),
 	KUNIT_CASE(a13_after_the_clock_was_set_back_a_new_timer_is_not_late),
 	KUNIT_CASE(a13_what_was_due_when_the_clock_was_set_back),
+	KUNIT_CASE(a13_what_is_near_survives_a_cancel_on_another_cpu),
 	KUNIT_CASE(a13_a_clock_that_is_set_at_random),
 	{}
 };
