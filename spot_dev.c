@@ -299,8 +299,8 @@ struct spot_wait {
  * @stride: from there to the next one
  * @settle: timers have to be looked at because leases have changed
  * @near_limit: the user has nearly as many timers as are allowed
- * @charge: timers that the user has not been charged with yet; of those that
- *	are given back, below zero
+ * @charge: what the user has to be charged with at the end; below zero for timers
+ *	that have ended, and for those that he was charged with ahead
  */
 struct spot_call {
 	struct spot_ctx *ctx;
@@ -683,9 +683,33 @@ static bool spot_charge(struct spot_ctx *ctx, bool ask)
 }
 
 /*
- * The same for timers: counted at the end of a chunk, but near the limit, so
- * that there is no atomic, and no look at other CPUs, for each.
+ * The next @n timers are the user's, so that there is no atomic, and no look at
+ * other CPUs, for each. What is not used is given back at the end, with the lock:
+ * meanwhile others may be refused for it, and so it is not done near the limit.
  */
+static void spot_charge_ahead(struct spot_call *call, unsigned int n)
+{
+	struct percpu_counter *timers = &call->ctx->user->timers;
+	s64 max = READ_ONCE(spot_max_user_timers);
+
+	lockdep_assert_held(&call->ctx->lock);
+
+	call->near_limit =
+		percpu_counter_compare(timers, max - SPOT_CHUNK *
+				       num_possible_cpus()) > 0;
+	if (call->near_limit)
+		return;
+	percpu_counter_add(timers, n);
+	if (percpu_counter_compare(timers, max) <= 0) {
+		call->charge -= n;
+		return;
+	}
+	/* others have come first */
+	percpu_counter_sub(timers, n);
+	call->near_limit = true;
+}
+
+/* The same for a timer: it is one of those charged ahead, but near the limit. */
 static bool spot_charge_timer(struct spot_call *call, bool ask)
 {
 	if (call->near_limit)
@@ -1050,13 +1074,9 @@ static void spot_register(struct spot_call *call, void *entries, unsigned int n)
 		if (!e[i].error)
 			e[i].error = spot_register_check(&e[i]);
 
-	/* others may be at a chunk each, and count it later, too */
-	call->near_limit =
-		percpu_counter_compare(&ctx->user->timers,
-				       (s64)READ_ONCE(spot_max_user_timers) -
-				       SPOT_CHUNK * num_possible_cpus()) > 0;
 	spot_table_resize(call, READ_ONCE(ctx->objects) + n);
 	spot_enter(call);
+	spot_charge_ahead(call, n);
 	spot_table_move(call, SPOT_TABLE_STEP);
 	for (i = 0; i < n; i++) {
 		if (e[i].error)
@@ -1071,6 +1091,7 @@ static void spot_register(struct spot_call *call, void *entries, unsigned int n)
 			spot_leave(call);
 			block = spot_block_new();
 			spot_enter(call);
+			spot_charge_ahead(call, n - i);
 			if (!block) {
 				e[i].error = -ENOMEM;
 				break;

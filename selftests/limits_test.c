@@ -175,6 +175,71 @@ TEST_F(limits, h3_a_user_may_hold_as_many_as_the_limit_says)
 		close(fd[i]);
 }
 
+/* One of a crowd, who registers on a file of his own until there is no room. */
+struct one {
+	pthread_t thread;
+	pthread_barrier_t *start;
+	int fd;
+	int good;
+};
+
+static void *one_run(void *arg)
+{
+	enum { MANY = 256 };
+	struct spottimer_register reg[MANY];
+	struct one *one = arg;
+	int good = MANY, i;
+
+	pthread_barrier_wait(one->start);
+	while (good == MANY) {
+		for (i = 0; i < MANY; i++)
+			reg[i] = timer_once(one->good + i, HOUR);
+		good = 0;
+		if (spot_batch(one->fd, SPOTTIMER_IOC_REGISTER, reg, MANY,
+			       sizeof(reg[0])) != MANY)
+			break;
+		for (i = 0; i < MANY; i++)
+			good += !reg[i].error;
+		one->good += good;
+	}
+	return NULL;
+}
+
+TEST_F(limits, h3_a_crowd_does_not_get_past_the_limit_of_a_user)
+{
+	enum { CROWD = 96, LIMIT = CROWD * 250, ROUNDS = 5 };
+	struct one one[CROWD];
+	pthread_barrier_t start;
+	int round, i, sum;
+
+	ASSERT_EQ(0, write_param("max_user_timers", LIMIT));
+	for (round = 0; round < ROUNDS; round++) {
+		pthread_barrier_init(&start, NULL, CROWD);
+		for (i = 0; i < CROWD; i++) {
+			one[i].start = &start;
+			one[i].good = 0;
+			one[i].fd = spot_open(0);
+			ASSERT_LE(0, one[i].fd);
+			ASSERT_EQ(0, pthread_create(&one[i].thread, NULL,
+						    one_run, &one[i]));
+		}
+		sum = 0;
+		for (i = 0; i < CROWD; i++) {
+			pthread_join(one[i].thread, NULL);
+			sum += one[i].good;
+		}
+		EXPECT_GE(LIMIT, sum);
+		/* whom one was refused when others tried may have it now */
+		while (sum < LIMIT && arm_once(self->fd, sum, HOUR, 0))
+			sum++;
+		EXPECT_EQ(LIMIT, sum);
+		EXPECT_EQ(0, arm_once(self->fd, LIMIT, HOUR, 0));
+		for (i = 0; i < CROWD; i++)
+			close(one[i].fd);
+		cancel(self->fd, 0, 0, SPOTTIMER_CANCEL_ALL);
+	}
+}
+
 TEST_F(limits, e3_h3_case23_ten_cancelled_in_their_due_tick_count_once)
 {
 	enum { N = 10 };
