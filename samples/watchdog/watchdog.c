@@ -64,12 +64,22 @@ static enum spot_verdict session_idle(struct spot_timer *timer,
 				      const struct spot_tick *tick)
 {
 	struct session *s = container_of(timer, struct session, idle);
+	s64 now = spot_clock_now(SPOT_MONOTONIC);
+	struct spot_timer_info info;
+	s64 heard;
+
+	/*
+	 * It may be heard of while this runs, which is too late; then its timer
+	 * has been started again, before that was noted by session_touch().
+	 */
+	heard = smp_load_acquire(&s->heard);
+	spot_timer_query(timer, &info);
+	if (info.generation == tick->generation &&
+	    now - heard < idle_ms * (s64)NSEC_PER_MSEC)
+		atomic_inc(&early);
 
 	/* the function of ping waits for nothing, so it may be waited for here */
 	spot_timer_cancel_sync(&s->ping, 0, NULL);
-	if (spot_clock_now(SPOT_MONOTONIC) - READ_ONCE(s->heard) <
-	    idle_ms * (s64)NSEC_PER_MSEC)
-		atomic_inc(&early);
 	WRITE_ONCE(s->closed, true);
 	atomic_dec(&alive);
 	return SPOT_DONE;
@@ -86,7 +96,8 @@ static void session_touch(struct session *s)
 	};
 
 	if (spot_timer_start(&s->idle, &when) > 0)
-		WRITE_ONCE(s->heard, now);
+		/* comes after the start, see session_idle() */
+		smp_store_release(&s->heard, now);
 }
 
 static void session_open(struct session *s)
