@@ -478,6 +478,22 @@ static void e5_one_end_of_a_key_is_remembered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, first, 0).error, -ESTALE);
 }
 
+/* So too when the timer that comes after it was registered again. */
+static void e5_one_end_of_a_key_is_remembered_after_a_rearm(struct kunit *test)
+{
+	struct dev_test *d = test->priv;
+	u64 first, last;
+
+	first = dev_timer(test, 1, d->clock.now + MS, 0, 0);
+	KUNIT_ASSERT_EQ(test, dev_cancel(d, 1, 0, 0).error, 0);
+	dev_timer(test, 1, d->clock.now + MS, 0, 0);
+	last = dev_timer(test, 1, d->clock.now + MS, 0, SPOTTIMER_REG_REARM);
+	KUNIT_ASSERT_EQ(test, dev_cancel(d, 1, 0, 0).error, 0);
+	KUNIT_EXPECT_EQ(test, d->ctx->objects, 1);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, last, 0).error, 0);
+	KUNIT_EXPECT_EQ(test, dev_cancel(d, 1, first, 0).error, -ESTALE);
+}
+
 /* The one that was replaced while it ran may end after the next one. */
 static void e5_the_newer_end_is_remembered(struct kunit *test)
 {
@@ -1686,6 +1702,35 @@ static void f6_the_table_grows_and_shrinks(struct kunit *test)
 
 /* Timers stay on the CPU that starts them; each function has a thread. */
 /* What has moved has left the old table, which may be freed in the middle. */
+static s64 dev_charged(struct dev_test *d)
+{
+	return percpu_counter_sum(&d->ctx->user->timers);
+}
+
+/* Memory comes and goes with the timers, and so does what the user is charged. */
+static void h3_memory_is_given_back_and_used_again(struct kunit *test)
+{
+	const unsigned int n = 4 * SPOT_ENDED_MAX;
+	struct dev_test *d = test->priv;
+	unsigned int round, i;
+
+	for (round = 0; round < 3; round++) {
+		/* with what has ended, all of it is full but for the last block */
+		for (i = 0; i < n; i++)
+			dev_timer(test, round * n + i, d->clock.now + MS, 0, 0);
+		KUNIT_EXPECT_EQ(test, dev_charged(d), n);
+		KUNIT_EXPECT_EQ(test, d->ctx->nr_blocks,
+				DIV_ROUND_UP(d->ctx->objects, SPOT_BLOCK_TIMERS));
+
+		for (i = 0; i < n; i++)
+			dev_cancel(d, round * n + i, 0, 0);
+		KUNIT_EXPECT_EQ(test, dev_charged(d), 0);
+		KUNIT_EXPECT_EQ(test, d->ctx->objects, SPOT_ENDED_MAX);
+		KUNIT_EXPECT_LE(test, d->ctx->nr_blocks * SPOT_BLOCK_TIMERS,
+				SPOT_ENDED_MAX + 3 * SPOT_BLOCK_TIMERS);
+	}
+}
+
 static void h5_closing_in_the_middle_of_a_resize(struct kunit *test)
 {
 	struct dev_test *d = test->priv;
@@ -1985,6 +2030,7 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(e3_cancel_of_running_ends_at_completion),
 	KUNIT_CASE(e5_what_is_remembered_is_bounded),
 	KUNIT_CASE(e5_one_end_of_a_key_is_remembered),
+	KUNIT_CASE(e5_one_end_of_a_key_is_remembered_after_a_rearm),
 	KUNIT_CASE(e5_the_newer_end_is_remembered),
 	KUNIT_CASE(e7_cancel_all_knows_of_what_is_dying),
 	KUNIT_CASE(f4_completing_what_does_not_run),
@@ -2020,6 +2066,7 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(g6_completion_after_the_lease_ended),
 	KUNIT_CASE(g1_revoke_and_forget),
 	KUNIT_CASE(f6_the_table_grows_and_shrinks),
+	KUNIT_CASE(h3_memory_is_given_back_and_used_again),
 	KUNIT_CASE(h5_closing_in_the_middle_of_a_resize),
 	KUNIT_CASE(h5_closing_with_an_end_record_unread),
 	KUNIT_CASE(a13_forward_what_is_due_fires_at_the_next_tick),
