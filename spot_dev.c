@@ -170,6 +170,7 @@ struct spot_block {
 #define SPOT_BLOCK_TIMERS						\
 	((SPOT_BLOCK_SIZE - sizeof(struct spot_block)) /		\
 	 sizeof(struct spot_dev_timer))
+static_assert(SPOT_BLOCK_TIMERS > 0);
 
 /**
  * struct spot_owner - one epoch, or several adopted ones, of an owner
