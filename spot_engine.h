@@ -18,7 +18,6 @@
 
 struct dentry;
 struct seq_file;
-struct spot_base;
 
 /* Range of the wheel tick, a load-time parameter (contract A2) */
 #define SPOT_TICK_NS_MIN	100000U
@@ -124,8 +123,9 @@ DECLARE_PER_CPU(u64[SPOT_NR_STATS], spot_stats);
 extern struct spot_tick_len spot_tick_len;
 
 /*
- * What starts and cancels are made of. Here so that spot_timer.c can have it in
- * line, since a user's module starts and cancels its timers one by one.
+ * What starts and cancels are made of. Here so that it can be had in line: by
+ * spot_timer.c, whose users start and cancel their timers one by one, and by
+ * spot_dev.c where it does so with very many.
  */
 
 static inline void spot_count_add(enum spot_stat stat, u64 n)
@@ -248,13 +248,12 @@ static inline void spot_batch_lock(struct spot_batch *batch, struct spot_cpu *cp
 }
 
 /* Hold the lock of this CPU, and of no other. */
-static inline struct spot_cpu *spot_batch_here(struct spot_batch *batch)
+static inline void spot_batch_here(struct spot_batch *batch)
 {
 	struct spot_cpu *here = this_cpu_read(spot_cpus);
 
 	if (batch->locked != here)
 		spot_batch_lock(batch, here);
-	return here;
 }
 
 /* Hold the lock of the CPU that has @core, and of no other. */
