@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Doubly linked lists with the kernel's names. Removing an entry checks the links
- * of its neighbours: one that is removed twice ends the program. Not so with
- * LIST_UNCHECKED, for measurements.
+ * Doubly linked lists with the kernel's names, which check every link that
+ * they touch: an entry that is removed twice, or added where it already is,
+ * ends the program.
  */
 #ifndef HARNESS_LINUX_LIST_H
 #define HARNESS_LINUX_LIST_H
@@ -12,6 +12,9 @@
 
 #include <linux/types.h>
 
+/* where a removed entry points: nowhere, and never at itself */
+#define LIST_POISON	((struct list_head *)0x5107)
+
 #define container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
 #define list_entry(ptr, type, member)	container_of(ptr, type, member)
@@ -20,9 +23,6 @@
 
 static inline void list_check(bool good, const char *what)
 {
-#ifdef LIST_UNCHECKED
-	return;
-#endif
 	if (good)
 		return;
 	fflush(stdout);
@@ -47,12 +47,32 @@ static inline void list_join(struct list_head *prev, struct list_head *next)
 	next->prev = prev;
 }
 
-/* Join the neighbours of an entry that is removed. */
+/* Unlike the others it checks nothing: the wheel's way where it is measured. */
 static inline void __list_del(struct list_head *prev, struct list_head *next)
 {
-	list_check(prev->next == next->prev && prev->next != next,
-		   "the removed entry's neighbours");
 	list_join(prev, next);
+}
+
+static inline void list_add_tail(struct list_head *entry,
+				 struct list_head *head)
+{
+	struct list_head *last = head->prev;
+
+	list_check(last->next == head, "the head's neighbours");
+	list_check(entry != head && entry != last, "added twice");
+	list_join(last, entry);
+	list_join(entry, head);
+}
+
+static inline void list_del(struct list_head *entry)
+{
+	list_check(entry->next != LIST_POISON && entry->prev != LIST_POISON,
+		   "removed twice");
+	list_check(entry->prev->next == entry && entry->next->prev == entry,
+		   "the removed entry's neighbours");
+	list_join(entry->prev, entry->next);
+	entry->next = LIST_POISON;
+	entry->prev = LIST_POISON;
 }
 
 /* Move all of @list to the front of @head. */
