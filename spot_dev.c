@@ -780,7 +780,7 @@ static void spot_end(struct spot_call *call, struct spot_dev_timer *t)
 }
 
 /* Whether @t, which is due, must not start now. */
-static inline bool spot_is_held(struct spot_call *call, struct spot_dev_timer *t)
+static bool spot_is_held(struct spot_call *call, struct spot_dev_timer *t)
 {
 	struct spot_lease *lease = t->core.lease;
 

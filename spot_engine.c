@@ -509,13 +509,15 @@ void spot_batch_unlock(struct spot_batch *batch)
 }
 EXPORT_SYMBOL_GPL(spot_batch_unlock);
 
-static noinline void spot_batch_notify(struct spot_batch *batch)
+static void spot_batch_notify(struct spot_batch *batch)
 {
 	spot_batch_unlock(batch);
-	rcu_read_lock();
-	batch->queue->notify(batch->queue);
-	rcu_read_unlock();
-	batch->queue = NULL;
+	if (batch->queue) {
+		rcu_read_lock();
+		batch->queue->notify(batch->queue);
+		rcu_read_unlock();
+		batch->queue = NULL;
+	}
 }
 
 /**
@@ -524,10 +526,7 @@ static noinline void spot_batch_notify(struct spot_batch *batch)
  */
 void spot_batch_end(struct spot_batch *batch)
 {
-	if (batch->queue)
-		spot_batch_notify(batch);
-	else
-		spot_batch_unlock(batch);
+	spot_batch_notify(batch);
 	local_bh_enable();
 }
 EXPORT_SYMBOL_GPL(spot_batch_end);
@@ -610,25 +609,22 @@ enum spot_state spot_batch_fetch(struct spot_batch *batch,
 	return state;
 }
 
-static noinline void spot_count_moved(struct spot_base *base,
-				      const struct spot_wheel *wheel, u64 moved)
+/* Of @wheel of @base so many have cascaded since there were @before. */
+static void spot_count_cascade(struct spot_base *base,
+			       const struct spot_wheel *wheel, u64 before)
 {
+	u64 moved = wheel->cascaded - before;
+
+	if (!moved)
+		return;
 	spot_count_add(SPOT_STAT_CASCADED, moved);
 	trace_spottimer_cascade(base->cpu->nr, base->clock,
 				wheel == &base->wheel[SPOT_WHEEL_CRITICAL],
 				moved, wheel->processed);
 }
 
-/* Of @wheel of @base so many have cascaded since there were @before. */
-static inline void spot_count_cascade(struct spot_base *base,
-				      const struct spot_wheel *wheel, u64 before)
-{
-	if (unlikely(wheel->cascaded != before))
-		spot_count_moved(base, wheel, wheel->cascaded - before);
-}
-
 /* Bring the wheels of @base up to the time that the batch goes by. */
-static noinline void spot_batch_forward(struct spot_batch *batch, struct spot_base *base)
+static void spot_batch_forward(struct spot_batch *batch, struct spot_base *base)
 {
 	unsigned int i;
 	u64 tick;

@@ -107,6 +107,25 @@ static void spot_timer_tell(struct spot_timer *timer)
 		wake_up_all(&spot_timer_waitq);
 }
 
+/* The first generation that is over, and has not ended, has now. */
+static inline void spot_timer_end_one(struct spot_timer *timer, int result)
+{
+	timer->last.generation++;
+	timer->last.started = timer->started;
+	timer->last.result = result;
+	timer->started = 0;
+	if (unlikely(!list_empty(&timer->waits)))
+		spot_timer_tell(timer);
+}
+
+/* Nobody is at the timer any more. */
+static inline void spot_timer_left(struct spot_timer *timer)
+{
+	timer->busy = false;
+	if (spot_timer_at_rest(timer))
+		debug_object_deactivate(timer, &spot_timer_debug);
+}
+
 /*
  * The caller, who has made the timer busy, lets go of it, having released what
  * is over. The lock is dropped for that if there is a release function.
@@ -115,24 +134,17 @@ static void spot_timer_let_go(struct spot_batch *batch,
 			      struct spot_timer *timer)
 {
 	while (timer->last.generation < timer->over) {
-		struct spot_end end = {
-			.generation = timer->last.generation + 1,
-			.started = timer->started,
-		};
+		int result = 0;
 
 		if (timer->release) {
 			spot_batch_unlock(batch);
-			end.result = timer->release(timer, end.generation);
+			result = timer->release(timer,
+						timer->last.generation + 1);
 			spot_batch_state(batch, &timer->core);
 		}
-		timer->last = end;
-		timer->started = 0;
-		if (!list_empty(&timer->waits))
-			spot_timer_tell(timer);
+		spot_timer_end_one(timer, result);
 	}
-	timer->busy = false;
-	if (spot_timer_at_rest(timer))
-		debug_object_deactivate(timer, &spot_timer_debug);
+	spot_timer_left(timer);
 }
 
 /*
@@ -148,15 +160,10 @@ static __always_inline void spot_timer_settle(struct spot_batch *batch,
 	if (timer->release) {
 		timer->busy = true;
 		spot_timer_let_go(batch, timer);
-		return;
+	} else {
+		spot_timer_end_one(timer, 0);
+		spot_timer_left(timer);
 	}
-	timer->last.generation = timer->over;
-	timer->last.started = timer->started;
-	timer->started = 0;
-	if (unlikely(!list_empty(&timer->waits)))
-		spot_timer_tell(timer);
-	if (spot_timer_at_rest(timer))
-		debug_object_deactivate(timer, &spot_timer_debug);
 }
 
 /*
