@@ -72,12 +72,17 @@ extern __s64 *lateness;
 /* System calls made so far. */
 extern long syscalls;
 
-static inline __s64 now(void)
+static inline __s64 now_on(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return ts.tv_sec * SEC + ts.tv_nsec;
+}
+
+static inline __s64 now(void)
+{
+	return now_on(CLOCK_MONOTONIC);
 }
 
 static inline struct timespec to_timespec(__s64 ns)
@@ -106,6 +111,7 @@ static inline void fired(long i)
 void report(const char *what, const char *who, long n, double value,
 	    const char *unit);
 void settle(void);
+void go_to_cpu(int cpu);
 long long file_number(const char *path, const char *name);
 void write_number(const char *path, long long value);
 const char *cost_unit(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The names that the linker gives to what is wrapped, see calls.c. */
+/* What the linker calls the functions that calls.c takes the place of. */
 #ifndef SPOTTIMER_BENCH_CALLS_H
 #define SPOTTIMER_BENCH_CALLS_H
 
@@ -14,15 +14,6 @@ int __real_epoll_wait(int fd, struct epoll_event *events, int n, int ms);
 int __real_epoll_ctl(int fd, int op, int file, struct epoll_event *event);
 int __real_timerfd_create(int clock, int flags);
 int __real_timerfd_settime(int fd, int flags, const struct itimerspec *its,
-			   struct itimerspec *old);
-
-ssize_t __wrap_read(int fd, void *buf, size_t n);
-int __wrap_close(int fd);
-int __wrap_ioctl(int fd, unsigned long cmd, void *arg);
-int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int ms);
-int __wrap_epoll_ctl(int fd, int op, int file, struct epoll_event *event);
-int __wrap_timerfd_create(int clock, int flags);
-int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *its,
 			   struct itimerspec *old);
 
 #endif /* SPOTTIMER_BENCH_CALLS_H */

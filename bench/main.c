@@ -117,7 +117,8 @@ static __s64 idle_ns(int cpu)
 	return idle;
 }
 
-static void go_to_cpu(int cpu)
+/* Run there only, or for -1 anywhere. */
+void go_to_cpu(int cpu)
 {
 	cpu_set_t set;
 	int i;
@@ -582,7 +583,7 @@ static void parse_counts(char *list)
  * number, of which slabs need some. Where instructions are counted nothing comes
  * in that would end that; so say that something has.
  */
-static void end_poverty(void)
+static void seed_random(void)
 {
 	struct {
 		struct rand_pool_info info;
@@ -625,7 +626,7 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	if (!strcmp(unit, "instructions"))
-		end_poverty();
+		seed_random();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	timers = malloc(MAX_TIMERS * sizeof(*timers));
 	if (!timers)

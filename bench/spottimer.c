@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -205,15 +204,10 @@ static void pass(const char *what, const char *who, bool together)
 	static struct spottimer_record records[BATCH];
 	const long n = 1000000;
 	__s64 bucket = 4096 * param("tick_ns"), begin;
-	cpu_set_t one, all;
 	int file = spot_open();
 	long i, got = 0;
 
-	sched_getaffinity(0, sizeof(all), &all);
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	if (sched_setaffinity(0, sizeof(one), &one))
-		err(1, "sched_setaffinity");
+	go_to_cpu(0);
 	/* the beginning of a bucket that is far enough away */
 	begin = (now() + 3 * SEC) / bucket * bucket + 2 * bucket;
 	for (i = 0; i < n; i++) {
@@ -234,8 +228,7 @@ static void pass(const char *what, const char *who, bool together)
 	}
 	report(what, who, n, counter("pass_max_ns"), cost_unit());
 	close(file);
-	if (sched_setaffinity(0, sizeof(all), &all))
-		err(1, "sched_setaffinity");
+	go_to_cpu(-1);
 	settle();
 }
 
@@ -265,11 +258,8 @@ static void stall(long ticks)
 	};
 	int file = spot_open();
 	struct timespec ts;
-	__s64 realtime;
 
-	clock_gettime(CLOCK_REALTIME, &ts);
-	realtime = ts.tv_sec * SEC + ts.tv_nsec;
-	reg.first = realtime + jump;
+	reg.first = now_on(CLOCK_REALTIME) + jump;
 	batch(file, SPOTTIMER_IOC_REGISTER, &reg, 1, sizeof(reg));
 	if (reg.error)
 		errx(1, "register: %s", strerror(-reg.error));
@@ -280,8 +270,7 @@ static void stall(long ticks)
 	if (read(file, &record, sizeof(record)) != sizeof(record))
 		err(1, "read");
 	report("stall", "spottimer", ticks, counter("pass_max_ns"), cost_unit());
-	clock_gettime(CLOCK_REALTIME, &ts);
-	ts = to_timespec(ts.tv_sec * SEC + ts.tv_nsec - jump);
+	ts = to_timespec(now_on(CLOCK_REALTIME) - jump);
 	if (clock_settime(CLOCK_REALTIME, &ts))
 		err(1, "clock_settime");
 	close(file);
